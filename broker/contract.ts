@@ -26,7 +26,16 @@ export interface WorkerStatus { workerId: string, pid: number, sessions: string[
 
 export interface Counters { total: number, processed: number, processing: number, faulted: number }
 
-export interface ClientView { clientId: string, state: string, status: 'Ready' | 'Processing' | 'Finished' | 'Unknown', total: number, flushed: number, processed: number, faulted: number, endRequests: boolean }
+export interface ClientView {
+  clientId: string
+  state: string
+  status: 'Ready' | 'Processing' | 'Finished' | 'Unknown'
+  total: number
+  flushed: number
+  processed: number
+  faulted: number
+  endRequests: boolean
+}
 
 /** What a broker shows of one session: the live half of the session object in REST and CLI. */
 export interface SessionView {
@@ -41,4 +50,14 @@ export interface SessionView {
 }
 
 /** `application/problem+json` (surface.md). */
-export interface Problem { title: string, status: number, detail: string, code?: number | undefined, name?: string | undefined, setting?: string | undefined, limit?: string | undefined, value?: string | undefined }
+export interface Problem {
+  title: string
+  status: number
+  detail: string
+  /** HPC Pack's number, where the refusal has one. */
+  code?: number | undefined
+  name?: string | undefined
+  setting?: string | undefined
+  limit?: string | undefined
+  value?: string | undefined
+}

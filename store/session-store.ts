@@ -27,14 +27,20 @@ export interface SessionRecord {
   readonly brokerUniqueId?: string | undefined
 }
 
+/** Holds while the record is in one of these states and served by this worker (`worker: undefined` given: by nobody). */
+export interface RecordGuard { state?: readonly SessionState[], worker?: string | undefined }
+
+/** `limit`: 1 … 1000, default 100. */
+export interface SessionQuery { state?: SessionState | undefined, service?: string | undefined, cursor?: string | undefined, limit?: number | undefined }
+
 export interface SessionStore {
   /** Takes the id if it is free. False: somebody has it. */
   create (record: SessionRecord): Promise<boolean>
   get (sessionId: string): Promise<SessionRecord | undefined>
   /** Changes fields of an existing record in one step, only while `when` holds. Resolves to the new record, or undefined when it is gone or `when` did not hold. */
-  update (sessionId: string, change: Partial<SessionRecord>, when?: { state?: readonly SessionState[], worker?: string | undefined }): Promise<SessionRecord | undefined>
+  update (sessionId: string, change: Partial<SessionRecord>, when?: RecordGuard): Promise<SessionRecord | undefined>
   /** Oldest first. `next` is the cursor of the following page, undefined at the end. */
-  list (query: { state?: SessionState | undefined, service?: string | undefined, cursor?: string | undefined, limit?: number | undefined }): Promise<{ items: SessionRecord[], next?: string | undefined }>
+  list (query: SessionQuery): Promise<{ items: SessionRecord[], next?: string | undefined }>
   remove (sessionId: string): Promise<void>
   /** Records served by this worker. */
   ofWorker (workerId: string): Promise<SessionRecord[]>

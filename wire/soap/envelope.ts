@@ -54,6 +54,8 @@ export interface Reading {
   /** The first element in the body; undefined for an empty body. */
   readonly bodyElement?: QName | undefined
   readonly isFault: boolean
+  /** The message carried WS-Addressing 1.0 headers: the reply then carries them too. */
+  readonly addressed: boolean
 }
 
 export const SOAP11 = 'http://schemas.xmlsoap.org/soap/envelope/'
