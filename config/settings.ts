@@ -1,3 +1,5 @@
+import { SoaError } from '../core/errors.ts'
+
 /**
  * The one list of settings: types, defaults, environment names, `--help`, `soa settings` and docs/settings.md all come from it.
  *
@@ -5,6 +7,9 @@
  * be overridden by the service's registration file and then by the session itself (`--set name=value`), in this order.
  */
 export type Unit = 'ms' | 'tries' | 'messages' | 'bytes' | 'levels' | 'sessions' | 'workers' | 'cores' | 'port' | 'text' | 'flag' | 'units'
+
+/** The commands that start or call something; a process setting says which of them read it. */
+export type Reader = 'up' | 'head' | 'node' | 'client'
 
 export interface Setting {
   readonly default: number | string | boolean
@@ -15,6 +20,8 @@ export interface Setting {
   readonly max?: number
   /** Allowed words (text only). */
   readonly oneOf?: readonly string[]
+  /** Process settings only: the commands that read it, and so have a flag for it. */
+  readonly by?: readonly Reader[]
   readonly says: string
 }
 
@@ -37,7 +44,144 @@ export const SETTINGS = {
   taskCancelGracePeriod: { default: 15_000, unit: 'ms', scope: 'session', says: 'time between SIGTERM and SIGKILL for a service host (HPC Pack default: 15 s)' },
   hookTimeoutMs: { default: 30_000, unit: 'ms', scope: 'session', min: 1, says: 'longest time of one asynchronous hook of a custom broker' },
   maxRequestCacheBytes: { default: 67_108_864, unit: 'bytes', scope: 'session', says: 'waiting requests of a durable session kept in memory; the others are read from the store when their turn comes' },
+  // Processes: where they listen, what they call, what they keep
+  head: { default: 'http://127.0.0.1:8080', unit: 'text', scope: 'process', by: ['client'], says: 'the head that a command or a client talks to' },
+  http: { default: '127.0.0.1:8080', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'address and port of SOAP over HTTP, REST and WSDL; port 0 picks a free one' },
+  advertise: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'HOST[:PORT] that clients are told to call; empty: the host that the caller used' },
+  insecure: { default: false, unit: 'flag', scope: 'process', by: ['up', 'head', 'node'], says: 'allow an address other than loopback although nobody is asked who they are' },
+  redis: { default: '', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], says: 'redis://, rediss:// or the path of a Unix socket; empty: `soa up` runs a Redis of its own' },
+  redisPrefix: { default: 'soa', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], says: 'first part of every key in Redis; one for each cluster that shares a Redis' },
+  dataDir: { default: '', unit: 'text', scope: 'process', by: ['up'], says: 'what `soa up` keeps; empty: $XDG_STATE_HOME/soa-broker, else ~/.local/state/soa-broker' },
+  runDir: { default: '', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], says: 'sockets and lock files; empty: $XDG_RUNTIME_DIR/soa-broker, else a folder of this user in the temporary folder' },
+  logLevel: { default: 'info', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], oneOf: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], says: 'least grave log line that is written to stderr' },
+  durability: { default: 'disk', unit: 'text', scope: 'process', by: ['up', 'head'], oneOf: ['process', 'disk', 'replicas'], says: 'what an answered Flush or EndRequests of a durable session is safe against: kill -9 of all but Redis; also kill -9 of Redis and power loss; also loss of the primary Redis' },
+  storeTimeoutMs: { default: 30_000, unit: 'ms', scope: 'process', by: ['up', 'head', 'node'], min: 100, says: 'Redis away for longer than this: the call that needs it is refused with StorageServiceNotAvailble' },
+  maxSessions: { default: 1000, unit: 'sessions', scope: 'process', by: ['up', 'head'], min: 1, max: 100_000, says: 'sessions open at once; one more is refused with Broker_TooManyBrokerRunning' },
+  workerPoolSize: { default: 1, unit: 'workers', scope: 'process', by: ['up', 'head'], max: 64, says: 'broker workers started ahead of need (HPC Pack: BrokerPoolSize, default)' },
+  sessionsPerWorker: { default: 8, unit: 'sessions', scope: 'process', by: ['up', 'head'], min: 1, max: 1000, says: 'sessions that one broker worker serves before another is taken' },
+  workerClaimTimeoutMs: { default: 30_000, unit: 'ms', scope: 'process', by: ['up', 'head'], min: 1000, says: 'a broker worker that no head has claimed for this long suspends its sessions and exits' },
+  cores: { default: 0, unit: 'cores', scope: 'process', by: ['up', 'node'], max: 4096, says: 'slots that a node offers; may be more than the machine has; 0: what the machine has' },
+  nodeId: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'name of the node, kept across restarts; empty: the host name' },
+  groups: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'node groups that the node belongs to, separated by commas' },
+  labels: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'labels of the node for placement: name=value, separated by commas' },
+  warmHosts: { default: 1, unit: 'units', scope: 'process', by: ['up', 'node'], max: 64, says: 'service hosts that a node keeps started ahead of need' },
 } as const satisfies Record<string, Setting>
 
 export type SettingName = keyof typeof SETTINGS
-export type Settings = { readonly [K in SettingName]: (typeof SETTINGS)[K]['default'] extends number ? number : (typeof SETTINGS)[K]['default'] extends boolean ? boolean : string }
+type Scoped<S extends Setting['scope']> = { [K in SettingName]: (typeof SETTINGS)[K]['scope'] extends S ? K : never }[SettingName]
+export type SessionSettingName = Scoped<'session'>
+export type ProcessSettingName = Scoped<'process'>
+type ValueOf<K extends SettingName> = (typeof SETTINGS)[K]['default'] extends number ? number : (typeof SETTINGS)[K]['default'] extends boolean ? boolean : string
+
+/** What one session runs with. */
+export type Settings = { readonly [K in SessionSettingName]: ValueOf<K> }
+/** What one process runs with. */
+export type ProcessSettings = { readonly [K in ProcessSettingName]: ValueOf<K> }
+/** All of them, with the values that hold when nobody says anything. */
+export type AllSettings = Settings & ProcessSettings
+
+/** The table's row as data, without its literal types. */
+export const settingOf = (name: SettingName): Setting => SETTINGS[name]
+export const settingNames = (scope?: Setting['scope']): SettingName[] => (Object.keys(SETTINGS) as SettingName[]).filter(name => scope === undefined || SETTINGS[name].scope === scope)
+/** Process settings that a command reads, in the table's order. */
+export const settingsRead = (by: Reader): ProcessSettingName[] => settingNames('process').filter(name => settingOf(name).by?.includes(by)) as ProcessSettingName[]
+
+/** `sessionIdleTimeout` → `SOA_SESSION_IDLE_TIMEOUT`. */
+export const environmentName = (name: SettingName): string => `SOA_${name.replace(/[A-Z]/g, '_$&').toUpperCase()}`
+/** `dataDir` → `--data-dir`. */
+export const flagName = (name: SettingName): string => `--${name.replace(/[A-Z]/g, '-$&').toLowerCase()}`
+
+type Values = Readonly<Record<string, unknown>>
+
+/** Words for the values that a setting takes: `a whole number of ms, 1 or more`. */
+export function rangeOf (setting: Setting): string {
+  if (setting.oneOf !== undefined) return `one of ${setting.oneOf.join(', ')}`
+  if (typeof setting.default === 'boolean') return 'true or false'
+  if (typeof setting.default === 'string') return 'text'
+  const { min = 0, max } = setting
+  return `a whole number of ${setting.unit}, ${max === undefined ? `${min} or more` : `${min} to ${max}`}`
+}
+
+/**
+ * One value as the table wants it: numbers may come as text. Refuses with `Broker_InvalidConfiguration`, naming `saidIn` (where the value was given,
+ * e.g. `SOA_MAX_DEPTH`), unit, range and the value seen.
+ */
+export function settingValue (name: SettingName, given: unknown, saidIn: string = name): number | string | boolean {
+  const setting = settingOf(name)
+  const value = typeof setting.default === 'number' ? numberOf(given) : typeof setting.default === 'boolean' ? flagOf(given) : given
+  const fits = typeof value === typeof setting.default &&
+    (typeof value !== 'number' || (Number.isSafeInteger(value) && value >= (setting.min ?? 0) && value <= (setting.max ?? Infinity))) &&
+    (setting.oneOf === undefined || setting.oneOf.includes(value as string))
+  if (fits) return value as number | string | boolean
+  throw new SoaError('Broker_InvalidConfiguration', { setting: saidIn, why: `${rangeOf(setting)}, not ${JSON.stringify(given)?.slice(0, 200)}` })
+}
+
+// Number('') is 0 and Number(' 1 ') is 1: neither is what somebody wrote on purpose. Digits only, so 1e3 and 0x10 are refused too.
+const numberOf = (given: unknown): unknown => typeof given === 'string' && /^-?\d{1,16}$/.test(given) ? Number(given) : given
+const flagOf = (given: unknown): unknown => given === 'true' || given === '1' ? true : given === 'false' || given === '0' || given === '' ? false : given
+
+/**
+ * A process's settings: flag, then environment, then file, then the table's default. `flags` and `file` are keyed by setting name, flags that were
+ * not given are absent or undefined. Pure: the caller hands in its environment. Refuses with `Broker_InvalidConfiguration`.
+ */
+export function readSettings (env: Readonly<Record<string, string | undefined>>, flags: Values, scope: 'process', file?: Values): ProcessSettings
+export function readSettings (env: Readonly<Record<string, string | undefined>>, flags: Values, scope: 'session', file?: Values): Settings
+export function readSettings (env: Readonly<Record<string, string | undefined>>, flags: Values, scope?: undefined, file?: Values): AllSettings
+export function readSettings (env: Readonly<Record<string, string | undefined>>, flags: Values, scope?: Setting['scope'], file: Values = {}): unknown {
+  for (const name of Object.keys(file)) if (!Object.hasOwn(SETTINGS, name)) throw unknown(name)
+  const given = new Set<string>()
+  const read = Object.fromEntries(settingNames(scope).map(name => {
+    const variable = environmentName(name)
+    const found = flags[name] !== undefined
+      ? [flags[name], flagName(name)] as const
+      : env[variable] !== undefined ? [env[variable], variable] as const : file[name] !== undefined ? [file[name], `${name} in the settings file`] as const : undefined
+    if (found === undefined) return [name, SETTINGS[name].default]
+    given.add(name)
+    return [name, settingValue(name, ...found)]
+  }))
+  return scope === 'process' ? read : throttleInOrder(read as unknown as Settings, given.has('messageThrottleStartThreshold') && !given.has('messageThrottleStopThreshold'))
+}
+
+/** Variables that start with SOA_ and mean nothing here: a misspelt setting is the likely reason. `others` are names that the caller knows to be of use. */
+export function unknownVariables (env: Readonly<Record<string, string | undefined>>, others: readonly string[] = []): string[] {
+  const known = new Set([...settingNames().map(environmentName), ...others])
+  return Object.keys(env).filter(name => name.startsWith('SOA_') && !known.has(name))
+}
+
+/**
+ * What one session runs with: the process's defaults, then the service's registration file, then what the session asked for. Unknown names, names of
+ * process settings and values out of range are refused with `Broker_InvalidConfiguration`.
+ */
+export function sessionSettings (defaults: Settings, registration: Values, overrides: Values): Settings {
+  let settings: Settings = { ...defaults }
+  for (const layer of [registration, overrides]) {
+    const said: Record<string, unknown> = {}
+    for (const [name, given] of Object.entries(layer)) {
+      if (given !== undefined) said[name] = settingValue(sessionSettingName(name), given)
+    }
+    // A layer that moves only the start takes the stop along, at HPC Pack's 3/4; its own code meant that too ([broker-behaviour] 6.4, quirk).
+    settings = throttleInOrder({ ...settings, ...said }, 'messageThrottleStartThreshold' in said && !('messageThrottleStopThreshold' in said))
+  }
+  return settings
+}
+
+function sessionSettingName (name: string): SettingName {
+  if (!Object.hasOwn(SETTINGS, name)) throw unknown(name)
+  if (SETTINGS[name as SettingName].scope !== 'session') throw new SoaError('Broker_InvalidConfiguration', { setting: name, why: 'is a setting of the process, not of a session' })
+  return name as SettingName
+}
+
+function unknown (name: string): SoaError {
+  const lower = name.toLowerCase()
+  const near = settingNames().find(known => known.toLowerCase() === lower || `${known.toLowerCase()}ms` === lower)
+  return new SoaError('Broker_InvalidConfiguration', { setting: name.slice(0, 100), why: near === undefined ? 'no setting has this name; `soa settings` lists them' : `no setting has this name; did you mean ${near}?` })
+}
+
+function throttleInOrder<S extends Settings> (settings: S, followStart: boolean): S {
+  const start = settings.messageThrottleStartThreshold
+  const stop = followStart ? Math.floor(start * 3 / 4) : settings.messageThrottleStopThreshold
+  if (stop >= start) {
+    throw new SoaError('Broker_InvalidConfiguration', { setting: 'messageThrottleStopThreshold', why: `must be below messageThrottleStartThreshold (${start} messages), not ${stop}` })
+  }
+  return { ...settings, messageThrottleStopThreshold: stop }
+}
