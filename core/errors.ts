@@ -63,6 +63,11 @@ export const FAULTS = {
   versionMismatch: { code: undefined, blame: 'sender', text: 'envelope namespace {0} is neither SOAP 1.1 nor SOAP 1.2', context: ['namespace'] },
   mustUnderstand: { code: undefined, blame: 'sender', text: 'header {0} must be understood and is not known here', context: ['header'] },
   actionNotSupported: { code: undefined, blame: 'sender', text: 'action {0} is not supported here', context: ['action'] },
+  // Ours: between bytes and a service's values ([libraries] 8).
+  badXml: { code: undefined, blame: 'sender', text: 'XML is not accepted: {0}', context: ['why'] },
+  badBody: { code: undefined, blame: 'sender', text: 'the body does not match the contract at {0}: {1}', context: ['path', 'why'] },
+  badValue: { code: undefined, blame: 'receiver', text: 'the value does not match the contract: {0}', context: ['why'] },
+  badContract: { code: undefined, blame: 'receiver', text: 'WSDL {0}: {1}', context: ['document', 'why'] },
   // Ours: between broker and store, and in the command line.
   storeFenced: { code: undefined, blame: 'receiver', text: 'session {0} belongs to another broker now', context: ['sessionId'] },
   storeLost: { code: undefined, blame: 'receiver', text: 'the store lost data of session {0}: it has {1}, {2} were acknowledged', context: ['sessionId', 'has', 'acknowledged'] },
