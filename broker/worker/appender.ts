@@ -1,0 +1,57 @@
+import type { StoredRequest } from '../../store/message-store.ts'
+
+interface Waiting { row: StoredRequest, done: () => void, failed: (error: unknown) => void }
+
+/**
+ * Writes one client's requests to the store in order of seq: one append outstanding, and the next batch is what arrived meanwhile.
+ * Its bound is the number of senders: each waits for its own append, and the listener bounds the bytes being received.
+ */
+export class Appender {
+  readonly #append: (batch: StoredRequest[]) => Promise<void>
+  readonly #maxBatch: number
+  readonly #maxBatchBytes: number
+  #waiting: Waiting[] = []
+  #writing: Promise<void> | undefined
+
+  constructor (append: (batch: StoredRequest[]) => Promise<void>, limits = { maxBatch: 1000, maxBatchBytes: 8 * 1024 * 1024 }) {
+    this.#append = append
+    this.#maxBatch = limits.maxBatch
+    this.#maxBatchBytes = limits.maxBatchBytes
+  }
+
+  append (row: StoredRequest): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ row, done: resolve, failed: reject })
+      this.#writing ??= this.#write()
+    })
+  }
+
+  /** Resolves when everything given so far is written or has failed. */
+  async settled (): Promise<void> { await this.#writing }
+
+  #next (): Waiting[] {
+    let bytes = 0
+    let count = 0
+    for (const { row } of this.#waiting) {
+      bytes += row.envelope.body.length
+      if (count > 0 && (count === this.#maxBatch || bytes > this.#maxBatchBytes)) break
+      count++
+    }
+    return this.#waiting.splice(0, count)
+  }
+
+  async #write (): Promise<void> {
+    // What arrives in this turn of the event loop goes into the first batch too.
+    await new Promise<void>(resolve => setImmediate(resolve))
+    while (this.#waiting.length > 0) {
+      const batch = this.#next()
+      try {
+        await this.#append(batch.map(waiting => waiting.row))
+        for (const waiting of batch) waiting.done()
+      } catch (error) {
+        for (const waiting of batch) waiting.failed(error)
+      }
+    }
+    this.#writing = undefined
+  }
+}

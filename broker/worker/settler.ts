@@ -1,0 +1,57 @@
+import type { MessageStore, Settlement } from '../../store/message-store.ts'
+
+interface Waiting { row: Settlement, done: (at: number | undefined) => void, failed: (error: unknown) => void }
+
+/**
+ * Writes responses to the store, one batch outstanding: the next batch is what arrived meanwhile. A response is readable only after
+ * its settle is acknowledged. `room()` is the back-pressure for dispatchers when the store is slower than the grid.
+ */
+export class Settler {
+  readonly #store: MessageStore
+  readonly #maxBatch: number
+  readonly #maxBacklog: number
+  #waiting: Waiting[] = []
+  #isWriting = false
+  #inFlight = 0
+  #roomWaiters: Array<() => void> = []
+
+  constructor (store: MessageStore, limits: { maxBatch: number, maxBacklog: number } = { maxBatch: 500, maxBacklog: 2000 }) {
+    this.#store = store
+    this.#maxBatch = limits.maxBatch
+    this.#maxBacklog = limits.maxBacklog
+  }
+
+  get backlog (): number { return this.#waiting.length + this.#inFlight }
+
+  /** Resolves to the response's place, or undefined when the request had a response already. */
+  settle (row: Settlement): Promise<number | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ row, done: resolve, failed: reject })
+      if (!this.#isWriting) void this.#write()
+    })
+  }
+
+  async room (): Promise<void> {
+    while (this.backlog >= this.#maxBacklog) await new Promise<void>(resolve => this.#roomWaiters.push(resolve))
+  }
+
+  async #write (): Promise<void> {
+    this.#isWriting = true
+    // What arrives in this turn of the event loop goes into the first batch too.
+    await new Promise<void>(resolve => setImmediate(resolve))
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, this.#maxBatch)
+      this.#inFlight = batch.length
+      try {
+        const kept = await this.#store.settle(batch.map(waiting => waiting.row))
+        const places = new Map(kept.map(row => [`${row.seq} ${row.clientId}`, row.at]))
+        for (const waiting of batch) waiting.done(places.get(`${waiting.row.seq} ${waiting.row.clientId}`))
+      } catch (error) {
+        for (const waiting of batch) waiting.failed(error)
+      }
+      this.#inFlight = 0
+      for (const go of this.#roomWaiters.splice(0)) go()
+    }
+    this.#isWriting = false
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Our SOAP contracts, each operation once: action, wrapper and fields in wire order ([wire-contract] §1). Document/literal wrapped:
+ * the request's wrapper is the operation's name, the reply's is name + `Response`, all in the contract's namespace.
+ * A .NET reader walks forward only, so the order of the fields is the order on the wire.
+ */
+
+/** Simple types of fields. `xml`: bytes that are written as they are (replies only). */
+export type FieldType = 'int' | 'long' | 'string' | 'boolean' | 'xml'
+
+export type Field = readonly [name: string, type: FieldType]
+
+export interface Operation {
+  readonly name: string
+  readonly namespace: string
+  readonly action: string
+  readonly replyAction: string
+  readonly input: readonly Field[]
+  readonly output: readonly Field[]
+  readonly oneWay?: boolean
+}
+
+export interface Contract<N extends string = string> {
+  readonly name: string
+  readonly namespace: string
+  readonly operations: Readonly<Record<N, Operation>>
+}
+
+type Rows = Record<string, { in: readonly Field[], out: readonly Field[], action?: string, oneWay?: boolean }>
+
+/** The default action of WCF: namespace, contract, operation; a row with `action` has its own (an explicit `Action=`). */
+function contract<const R extends Rows> (namespace: string, name: string, rows: R): Contract<keyof R & string> {
+  const base = `${namespace}${namespace.endsWith('/') ? '' : '/'}${name}/`
+  const operations = Object.fromEntries(Object.entries(rows).map(([op, row]) => {
+    const action = row.action ?? base + op
+    return [op, { name: op, namespace, action, replyAction: `${action}Response`, input: row.in, output: row.out, ...(row.oneWay ? { oneWay: true } : {}) }]
+  })) as unknown as Record<keyof R & string, Operation>
+  return { name, namespace, operations }
+}
+
+/** [wire-contract] 1.3. `clientid` is spelled in lower case in Flush, EndRequests and Purge, `clientId` elsewhere. */
+export const BROKER_CONTROLLER = contract('http://hpc.microsoft.com/brokercontroller/', 'IBrokerController', {
+  Flush: { in: [['count', 'int'], ['clientid', 'string'], ['batchId', 'int'], ['timeoutThrottlingMs', 'int'], ['timeoutFlushMs', 'int']], out: [] },
+  EndRequests: { in: [['count', 'int'], ['clientid', 'string'], ['batchId', 'int'], ['timeoutThrottlingMs', 'int'], ['timeoutEOMMs', 'int']], out: [] },
+  Purge: { in: [['clientid', 'string']], out: [] },
+  GetBrokerClientStatus: { in: [['clientId', 'string']], out: [['GetBrokerClientStatusResult', 'string']] },
+  GetRequestsCount: { in: [['clientId', 'string']], out: [['GetRequestsCountResult', 'int']] },
+  PullResponses: { in: [['action', 'string'], ['position', 'string'], ['count', 'int'], ['clientId', 'string']], out: [['PullResponsesResult', 'xml']] },
+  GetResponsesAQ: {
+    in: [['action', 'string'], ['clientData', 'string'], ['resetToBegin', 'string'], ['count', 'int'], ['clientId', 'string'], ['sessionHash', 'int']],
+    out: [['azureResponseQueueUri', 'string'], ['azureResponseBlobUri', 'string']]
+  },
+  Ping: { in: [], out: [] }
+})
+
+/** [wire-contract] 1.6: what a broker says to a service host's controller. */
+export const SERVICE_HOST = contract('http://hpc.microsoft.com/hpcservicehost/', 'IHpcServiceHost', {
+  Exit: { in: [], out: [], action: 'http://hpc.microsoft.com/hpcservicehost/exit', oneWay: true }
+})
+
+/** The operation that a message is for: by action, else by its body element (SOAP 1.1 without an action). */
+export function operationOf<N extends string> (from: Contract<N>, action: string, bodyElement: string | undefined): { name: N, operation: Operation } | undefined {
+  for (const name of Object.keys(from.operations) as N[]) {
+    const operation = from.operations[name]
+    if (action === '' ? bodyElement === `{${operation.namespace}}${operation.name}` : action === operation.action) return { name, operation }
+  }
+  return undefined
+}
