@@ -37,13 +37,14 @@ export const SETTINGS = {
   serviceRequestPrefetchCount: { default: 1, unit: 'messages', scope: 'session', max: 1000, says: 'calls that wait at a service instance per call it executes (HPC Pack default)' },
   serviceInitializationTimeout: { default: 60_000, unit: 'ms', scope: 'session', min: 1, says: 'a service host must accept connections within this time (HPC Pack default)' },
   endpointNotFoundRetryPeriod: { default: 300_000, unit: 'ms', scope: 'session', min: 1, says: 'a service instance that cannot be reached is left alone for this long (HPC Pack default)' },
-  maxMessageSize: { default: 4_194_304, unit: 'bytes', scope: 'session', min: 1024, max: 1_073_741_824, says: 'largest SOAP message, headers and body; see docs/adr for why not 64 KiB' },
+  maxMessageSize: { default: 4_194_304, unit: 'bytes', scope: 'session', min: 512, max: 1_073_741_824, says: 'largest SOAP message, headers and body; see docs/adr for why not 64 KiB' },
   // Sessions, ours
   maxHeaderBytes: { default: 65_536, unit: 'bytes', scope: 'session', min: 1024, says: 'largest SOAP header block' },
   maxDepth: { default: 128, unit: 'levels', scope: 'session', min: 8, max: 1000, says: 'deepest nesting of elements in a body' },
   taskCancelGracePeriod: { default: 15_000, unit: 'ms', scope: 'session', says: 'time between SIGTERM and SIGKILL for a service host (HPC Pack default: 15 s)' },
   hookTimeoutMs: { default: 30_000, unit: 'ms', scope: 'session', min: 1, says: 'longest time of one asynchronous hook of a custom broker' },
   maxRequestCacheBytes: { default: 67_108_864, unit: 'bytes', scope: 'session', says: 'waiting requests of a durable session kept in memory; the others are read from the store when their turn comes' },
+  maxSessionBytes: { default: 0, unit: 'bytes', scope: 'session', says: 'stored requests and responses of one session above which new requests are refused with StorageSpaceNotSufficient; 0: no limit of its own' },
   // Processes: where they listen, what they call, what they keep
   head: { default: 'http://127.0.0.1:8080', unit: 'text', scope: 'process', by: ['client'], says: 'the head that a command or a client talks to' },
   http: { default: '127.0.0.1:8080', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'address and port of SOAP over HTTP, REST and WSDL; port 0 picks a free one' },
@@ -172,8 +173,8 @@ function sessionSettingName (name: string): SettingName {
 }
 
 function unknown (name: string): SoaError {
-  const lower = name.toLowerCase()
-  const near = settingNames().find(known => known.toLowerCase() === lower || `${known.toLowerCase()}ms` === lower)
+  const bare = (text: string): string => text.toLowerCase().replace(/ms$/, '')
+  const near = settingNames().find(known => bare(known) === bare(name))
   return new SoaError('Broker_InvalidConfiguration', { setting: name.slice(0, 100), why: near === undefined ? 'no setting has this name; `soa settings` lists them' : `no setting has this name; did you mean ${near}?` })
 }
 

@@ -1,0 +1,166 @@
+import t from 'tap'
+import { isSoaError } from '../../core/errors.ts'
+import { nameOfFile, parseRegistration } from '../../config/service-registration.ts'
+
+const file = '/srv/soa/Pricer_1.2.config'
+const wrap = (service: string, rest = '', head = ''): string => `${head}<configuration>
+  <configSections><sectionGroup name="microsoft.Hpc.Broker" type="Some.Type, Some.Assembly"/></configSections>
+  <microsoft.Hpc.Session.ServiceRegistration>${service}</microsoft.Hpc.Session.ServiceRegistration>${rest}
+</configuration>`
+const plain = '<service assembly="pricer.mjs" contract="IPricer"/>'
+
+const refusal = (xml: string, name: 'ConfigFile_Invalid' | 'Broker_InvalidConfiguration' = 'ConfigFile_Invalid'): string => {
+  try { parseRegistration(xml, file) } catch (error) { if (isSoaError(error, name)) return error.message; throw error }
+  return 'not refused'
+}
+
+t.test('registration: name and version come from the file name, split at the last _ before a version', async t => {
+  const names: Array<[string, string, string | undefined]> = [
+    ['CcpEchoSvc.config', 'CcpEchoSvc', undefined], ['/a/b/Echo_1.0.config', 'Echo', '1.0'], ['My_Own_Svc_2.1.3.config', 'My_Own_Svc', '2.1.3'],
+    ['My_Own_Svc.config', 'My_Own_Svc', undefined], ['Svc_2.config', 'Svc_2', undefined], ['Svc_0.0.config', 'Svc_0.0', undefined], ['Svc_1.0.CONFIG', 'Svc', '1.0'], ['a.b.config', 'a.b', undefined]
+  ]
+  for (const [path, name, version] of names) t.strictSame({ version: undefined, ...nameOfFile(path) }, { name, version }, path)
+})
+
+t.test('registration: what a file does not say has HPC Pack\'s default', async t => {
+  const read = parseRegistration(wrap(plain), file)
+  t.match(read, {
+    name: 'Pricer',
+    version: '1.2',
+    service: { assembly: '/srv/soa/pricer.mjs', contract: 'IPricer', type: '', includeExceptionDetailInFaults: false, maxConcurrentCalls: 0, serviceInitializationTimeout: 60_000, serviceHostIdleTimeout: 3_600_000, serviceHangTimeout: -1, enableMessageLevelPreemption: true },
+    host: { hostType: 'Standard', addressing: 'free' },
+    broker: {},
+    warnings: []
+  })
+  t.equal(read.customBroker, undefined)
+  t.strictSame(read.service.environmentVariables, {})
+})
+
+t.test('registration: everything that a file says is read', async t => {
+  const read = parseRegistration(wrap(`
+    <service assembly="%LIB%/sub/p.js" contract="C" type="T" wsdl="\${LIB}/p.wsdl" includeExceptionDetailInFaults="True" maxConcurrentCalls="4" serviceInitializationTimeout="5000"
+      serviceHostIdleTimeout="-1" serviceHangTimeout="9000" enableMessageLevelPreemption="false" stdError="$LIB/err.txt" maxMessageSize="65536" prepareNodeCommandLine="prep a" releaseNodeCommandLine="rel">
+      <environmentVariables><add name="A" value="1"/><add name="B" value="x=y &amp; z"/><add name="A" value="2"/></environmentVariables>
+    </service>
+    <host hostType="customize" exeFileName="./run.sh" arguments='--port auto "two words" ""' addressing="hpc"/>`, `
+  <microsoft.Hpc.Broker>
+    <monitor messageThrottleStartThreshold="409600" messageThrottleStopThreshold="307200" sessionIdleTimeout="0" clientIdleTimeout="7"/>
+    <loadBalancing messageResendLimit="1" serviceOperationTimeout="2" endpointNotFoundRetryPeriod="10000" serviceRequestPrefetchCount="4" maxDepth="64"/>
+    <customBroker executive="affinity.mjs"><environmentVariables><add name="K" value="v"/></environmentVariables></customBroker>
+  </microsoft.Hpc.Broker>`), file, { LIB: '/opt/lib' })
+  t.strictSame(read, {
+    name: 'Pricer',
+    version: '1.2',
+    file,
+    service: {
+      assembly: '/opt/lib/sub/p.js',
+      contract: 'C',
+      type: 'T',
+      wsdl: '/opt/lib/p.wsdl',
+      includeExceptionDetailInFaults: true,
+      maxConcurrentCalls: 4,
+      serviceInitializationTimeout: 5000,
+      serviceHostIdleTimeout: -1,
+      serviceHangTimeout: 9000,
+      enableMessageLevelPreemption: false,
+      stdError: '/opt/lib/err.txt',
+      maxMessageSize: 65536,
+      prepareNodeCommandLine: 'prep a',
+      releaseNodeCommandLine: 'rel',
+      environmentVariables: { A: '2', B: 'x=y & z' }
+    },
+    host: { hostType: 'Customize', exeFileName: '/srv/soa/run.sh', arguments: ['--port', 'auto', 'two words', ''], addressing: 'hpc' },
+    broker: {
+      maxMessageSize: 65536,
+      serviceInitializationTimeout: 5000,
+      messageThrottleStartThreshold: 409600,
+      messageThrottleStopThreshold: 307200,
+      sessionIdleTimeout: 0,
+      clientIdleTimeout: 7,
+      messageResendLimit: 1,
+      serviceOperationTimeout: 2,
+      endpointNotFoundRetryPeriod: 10000,
+      serviceRequestPrefetchCount: 4,
+      maxDepth: 64
+    },
+    customBroker: { executive: '/srv/soa/affinity.mjs', environmentVariables: { K: 'v' } },
+    warnings: []
+  })
+})
+
+t.test('registration: a program without a slash is left to PATH', async t => {
+  t.equal(parseRegistration(wrap('<service/><host hostType="Customize" exeFileName="python3" arguments="f.py"/>'), file).host.exeFileName, 'python3')
+})
+
+t.test('registration: what has no effect and what nobody knows is warned about by its path', async t => {
+  const { warnings } = parseRegistration(wrap('<service assembly="p.mjs" architecture="X64" sessionIdleTimout="3" MaxConcurrentCalls="3"><extra/></service><hosts/>', `
+    <microsoft.Hpc.Broker><monitor statusUpdateInterval="3000" clientidletimeout="4"/><loadBalancing multiEmissionDelayTime="-1"/><services><brokerServiceAddresses/></services></microsoft.Hpc.Broker>
+    <microsoft.Hpc.Session><debugMode enabled="true"/></microsoft.Hpc.Session><system.serviceModel><bindings/></system.serviceModel><surprise/>`), file)
+  const S = 'microsoft.Hpc.Session.ServiceRegistration'
+  t.strictSame([...warnings].sort(), [
+    `${S}/hosts: unknown, ignored`,
+    `${S}/service/@MaxConcurrentCalls: unknown, ignored; did you mean @maxConcurrentCalls?`,
+    `${S}/service/@architecture: has no effect here`,
+    `${S}/service/@sessionIdleTimout: unknown, ignored`,
+    `${S}/service/extra: unknown, ignored`,
+    'configuration/surprise: unknown, ignored',
+    'configuration/system.serviceModel: belongs to .NET and has no effect here',
+    'microsoft.Hpc.Broker/loadBalancing/@multiEmissionDelayTime: has no effect here',
+    'microsoft.Hpc.Broker/monitor/@clientidletimeout: unknown, ignored; did you mean @clientIdleTimeout?',
+    'microsoft.Hpc.Broker/monitor/@statusUpdateInterval: has no effect here',
+    'microsoft.Hpc.Broker/services: has no effect here: the head says where it listens (soa head --http)',
+    'microsoft.Hpc.Session/debugMode: has no effect here'
+  ].sort())
+})
+
+t.test('registration: a variable that is not set stays as it stands, with a warning', async t => {
+  const read = parseRegistration(wrap('<service assembly="/x/%NOT_SET%/p.mjs"/>'), file)
+  t.equal(read.service.assembly, '/x/%NOT_SET%/p.mjs')
+  t.strictSame(read.warnings, ['microsoft.Hpc.Session.ServiceRegistration/service/@assembly: environment variable NOT_SET is not set here'])
+})
+
+t.test('registration: a value of the wrong type is refused with attribute and value', async t => {
+  t.match(refusal(wrap('<service assembly="a.js" maxConcurrentCalls="four"/>')), /^service registration \/srv\/soa\/Pricer_1\.2\.config: .*\/service\/@maxConcurrentCalls: a whole number, 0 or more, not "four"$/)
+  t.match(refusal(wrap('<service assembly="a.js" includeExceptionDetailInFaults="ja"/>')), /@includeExceptionDetailInFaults: true or false, not "ja"/)
+  t.match(refusal(wrap('<service assembly="a.js"/><host hostType="Magic"/>')), /host\/@hostType: one of Standard, Customize, None, not "Magic"/)
+  t.match(refusal(wrap('<service assembly="a.js"><environmentVariables><add name="" value="x"/></environmentVariables></service>')), /add\[1\]\/@name: the name of an environment variable, not ""/)
+  t.match(refusal(wrap(plain + plain)), /service is there 2 times/)
+  const broker = (attributes: string): string => wrap(plain, `<microsoft.Hpc.Broker><loadBalancing ${attributes}/></microsoft.Hpc.Broker>`)
+  t.equal(refusal(broker('serviceOperationTimeout="0"'), 'Broker_InvalidConfiguration'), 'microsoft.Hpc.Broker/loadBalancing/@serviceOperationTimeout: a whole number of ms, 1 or more, not "0"')
+  t.match(refusal(broker('messageResendLimit="x"'), 'Broker_InvalidConfiguration'), /@messageResendLimit: a whole number of tries, 0 or more, not "x"/)
+})
+
+t.test('registration: a .NET library is refused with the way to run it, unless an executable takes it', async t => {
+  t.match(refusal(wrap('<service assembly="bin\\EchoSvc.dll"/>')), /bin\/EchoSvc\.dll is a \.NET program.*\.NET host sample/)
+  t.equal(parseRegistration(wrap('<service assembly="bin\\EchoSvc.dll"/><host hostType="Customize" exeFileName="./host"/>'), file).service.assembly, '/srv/soa/bin/EchoSvc.dll')
+})
+
+t.test('registration: files that are not a registration are refused', async t => {
+  t.match(refusal(''), /root element is not <configuration>|no well-formed XML/)
+  t.match(refusal('<configuration><a></configuration>'), /no well-formed XML: .*a/)
+  t.match(refusal('<other/>'), /root element is not <configuration>/)
+  t.match(refusal('<configuration/>'), /has no microsoft\.Hpc\.Session\.ServiceRegistration\/service/)
+  t.match(refusal(wrap('<service contract="X"/>')), /@assembly is missing/)
+  t.match(refusal(wrap('<service/><host hostType="Customize"/>')), /no exeFileName/)
+  t.match(refusal(wrap(plain) + ' '.repeat(1_048_576)), /bytes, the limit is 1048576/)
+  t.match(refusal('<configuration>text</configuration>'), /has no/)
+})
+
+t.test('registration: a document type declaration is refused before anything is parsed', async t => {
+  t.match(refusal(wrap(plain, '', '<!DOCTYPE c [<!ENTITY x SYSTEM "file:///etc/passwd">]>')), /document type declaration/)
+  t.match(refusal(wrap(plain, '', '<!doctype c>')), /document type declaration/)
+  t.match(refusal('<!-- ok --><!DOCTYPE c><configuration/>'), /document type declaration/)
+  t.equal(parseRegistration(wrap(plain, '<!-- <!DOCTYPE c> -->'), file).name, 'Pricer', 'in a comment it is only text')
+  t.match(refusal(wrap('<service assembly="&xxe;"/>')), /no well-formed XML/)
+})
+
+t.test('registration: comments without an end do not cost quadratic time', async t => {
+  const xml = '<configuration>' + '<!-- '.repeat(200_000)
+  t.match(refusal(xml), /no well-formed XML/)
+})
+
+t.test('registration: element names of JavaScript\'s own do no harm', async t => {
+  const { warnings } = parseRegistration(wrap(plain, '<__proto__ polluted="1"/><constructor/><toString/>'), file)
+  t.equal(({} as { polluted?: string }).polluted, undefined)
+  t.ok(warnings.includes('configuration/constructor: unknown, ignored'))
+})
