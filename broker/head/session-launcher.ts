@@ -1,0 +1,188 @@
+import type { Clock } from '../../core/clock.ts'
+import { SoaError } from '../../core/errors.ts'
+import { newSessionId } from '../../core/ids.ts'
+import type { Logger } from '../../core/log.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { DemandBoard } from '../../store/placement-store.ts'
+import type { ServiceRegistry } from '../../store/service-registry.ts'
+import type { SessionQuery, SessionRecord, SessionStore } from '../../store/session-store.ts'
+import type { SessionView } from '../contract.ts'
+import type { SessionRaising } from './session-raising.ts'
+import { sessionRecord, type SessionRequest } from './session-request.ts'
+import { after, canBeRaised, statesWith } from './session.states.ts'
+import { Gate, type Turns } from './turns.ts'
+import { isUnknownThere, isUnreachable } from './worker-link.ts'
+import type { Worker, WorkerPool } from './worker-pool.ts'
+
+export interface LauncherNeeds {
+  sessions: SessionStore
+  services: ServiceRegistry
+  pool: Pick<WorkerPool, 'sessions' | 'workers' | 'refresh' | 'release' | 'find' | 'doubt'>
+  raising: SessionRaising
+  demand: Pick<DemandBoard, 'remove'>
+  /** Removes every trace of the queues of a session that nobody serves. */
+  purgeQueues: (sessionId: string) => Promise<void>
+  turns: Turns
+  defaults: Settings
+  limits: { maxSessions: number }
+  clock: Clock
+  log: Logger
+}
+
+/** A session as it stands in the directory, and as its broker shows it; no view while nobody serves it. */
+export interface SessionSeen { readonly record: SessionRecord, readonly view: SessionView | undefined }
+
+/** A create waits for a worker process at most; more at once would only make each of them late. */
+const CREATES = { width: 8, depth: 256 }
+/** Workers asked at once for the views of a list. */
+const VIEWS_AT_ONCE = 8
+
+/** Creates, shows, cancels and closes sessions ([broker-behaviour] 1.4, 1.8). Where a session is served, and raising it, is SessionRaising's. */
+export class SessionLauncher {
+  readonly #needs: LauncherNeeds
+  readonly #creates = new Gate('creating sessions', CREATES)
+
+  constructor (needs: LauncherNeeds) { this.#needs = needs }
+
+  /** A new session, once its broker takes requests. Refuses what does not fit before anything is started. */
+  async create (request: SessionRequest): Promise<SessionSeen> {
+    const { services, defaults, clock } = this.#needs
+    const wanted = await sessionRecord(request, services, defaults, clock.now())
+    return this.#creates.run(async () => {
+      await this.#refuseTooMany()
+      const record = await this.#takeId(wanted)
+      const { sessionId } = record
+      return this.#needs.turns.run(sessionId, async () => {
+        try {
+          const worker = await this.#needs.raising.serve(record)
+          return await this.#seen(sessionId, worker)
+        } catch (error) {
+          // Nobody was told its id, so nobody could ever close it.
+          await this.#forget(record).catch(err => this.#needs.log.error({ sessionId, err }, 'traces of a session that did not start are left'))
+          throw error
+        }
+      })
+    })
+  }
+
+  /** The session with its live half; a durable one that nobody serves is raised for it. `InvalidSessionId` when there is none. */
+  async show (sessionId: string): Promise<SessionSeen> {
+    const record = await this.#record(sessionId)
+    if (record.worker === undefined && !canBeRaised(record)) return { record, view: undefined }
+    let worker: Worker
+    try {
+      worker = await this.#needs.raising.locate(sessionId)
+    } catch (error) {
+      const now = await this.#record(sessionId)
+      if (after(now.state, 'served') !== undefined && now.state !== 'Canceled') throw error // it ought to be served, so this is news
+      return { record: now, view: undefined } // over: shown as it is
+    }
+    return this.#seen(sessionId, worker)
+  }
+
+  /** A page of sessions as they are; nothing is raised for it. A worker that does not answer costs its sessions their live half only. */
+  async list (query: SessionQuery): Promise<{ items: SessionSeen[], next?: string | undefined }> {
+    const page = await this.#needs.sessions.list(query)
+    const items: SessionSeen[] = []
+    for (let at = 0; at < page.items.length; at += VIEWS_AT_ONCE) {
+      items.push(...await Promise.all(page.items.slice(at, at + VIEWS_AT_ONCE).map(async record => {
+        const worker = record.worker === undefined ? undefined : await this.#needs.pool.find(record.worker)
+        return { record, view: await worker?.link.view(record.sessionId).catch(() => undefined) }
+      })))
+    }
+    return { items, next: page.next }
+  }
+
+  /** Work stops, stored responses stay readable. Again, or after the end: nothing happens. */
+  async cancel (sessionId: string): Promise<SessionSeen> {
+    const { sessions, pool, demand, turns } = this.#needs
+    return turns.run(sessionId, async () => {
+      const record = await this.#record(sessionId)
+      const state = after(record.state, 'cancel')
+      if (state === undefined) return { record, view: undefined }
+      const worker = record.worker === undefined ? undefined : await pool.find(record.worker)
+      const view = await worker?.link.cancel(sessionId).catch(async error => {
+        if (!isUnreachable(error) && !isUnknownThere(error)) throw error
+        await pool.doubt(worker.id) // the worker is gone or has let go of it: the record alone says it then
+        return undefined
+      })
+      if (view === undefined) await demand.remove(sessionId)
+      const changed = await sessions.update(sessionId, { state, why: 'canceled', ...(view === undefined ? { worker: undefined } : {}) }, { state: statesWith('cancel') })
+      return { record: changed ?? await this.#record(sessionId), view }
+    })
+  }
+
+  /** Destroys the session: no key is left. Again, or with an id that nobody has: nothing happens. */
+  async close (sessionId: string): Promise<void> {
+    const { sessions, pool, turns } = this.#needs
+    await turns.run(sessionId, async () => {
+      const record = await sessions.get(sessionId)
+      if (record === undefined) return
+      const worker = record.worker === undefined ? undefined : await pool.find(record.worker)
+      const isDestroyed = worker !== undefined && await worker.link.destroy(sessionId).then(() => true, async error => {
+        if (!isUnreachable(error) && !isUnknownThere(error)) throw error
+        await pool.doubt(worker.id)
+        return false
+      })
+      if (isDestroyed) {
+        pool.release(worker.id, sessionId)
+        await sessions.remove(sessionId)
+      } else {
+        await this.#forget(record)
+      }
+      this.#needs.log.info({ sessionId }, 'session closed')
+    })
+  }
+
+  /**
+   * The head stops in order: durable sessions at work are marked, so that the next head raises them although nobody calls. Called after their
+   * workers have let go of them; `before` is what was served until then.
+   */
+  async leaveForNext (before: readonly SessionRecord[]): Promise<void> {
+    for (const { sessionId, durable, state } of before) {
+      const to = after(state, 'waits')
+      if (durable && state === 'Running' && to !== undefined) await this.#needs.sessions.update(sessionId, { state: to, worker: undefined, why: 'the head stopped' }, { state: ['Running', 'Suspended'] })
+    }
+  }
+
+  /** Running sessions of the workers that this head looks after. */
+  async served (): Promise<SessionRecord[]> {
+    const { pool, sessions } = this.#needs
+    return (await Promise.all(pool.workers.map(worker => sessions.ofWorker(worker.id)))).flat().filter(record => record.state === 'Running')
+  }
+
+  async #refuseTooMany (): Promise<void> {
+    const { pool, limits } = this.#needs
+    if (pool.sessions < limits.maxSessions) return
+    await pool.refresh() // sessions that ended by themselves since the last claim still count: ask before refusing
+    if (pool.sessions >= limits.maxSessions) throw new SoaError('Broker_TooManyBrokerRunning', { limit: limits.maxSessions })
+  }
+
+  async #takeId (wanted: Omit<SessionRecord, 'sessionId'>): Promise<SessionRecord> {
+    // 1,000 sessions out of 2^31 numbers: a second draw is needed once in two million creates. Ten in a row is a broken source of chance.
+    for (let tried = 0; tried < 10; tried++) {
+      const record = { ...wanted, sessionId: newSessionId() }
+      if (await this.#needs.sessions.create(record)) return record
+    }
+    throw new SoaError('UnknownError', { why: 'no free session id was found' })
+  }
+
+  async #record (sessionId: string): Promise<SessionRecord> {
+    const record = await this.#needs.sessions.get(sessionId)
+    if (record === undefined) throw new SoaError('InvalidSessionId', { sessionId })
+    return record
+  }
+
+  async #seen (sessionId: string, worker: Worker): Promise<SessionSeen> {
+    const view = await worker.link.view(sessionId)
+    return { record: await this.#record(sessionId), view }
+  }
+
+  // The record goes last: as long as something is left, its id is taken, and a second close finishes the work.
+  async #forget (record: SessionRecord): Promise<void> {
+    const { sessions, demand, purgeQueues } = this.#needs
+    if (record.durable) await purgeQueues(record.sessionId)
+    await demand.remove(record.sessionId, { forget: true })
+    await sessions.remove(record.sessionId)
+  }
+}

@@ -1,0 +1,52 @@
+import { parseRegistration } from '../../config/service-registration.ts'
+import { sessionSettings, type Settings } from '../../config/settings.ts'
+import { SoaError } from '../../core/errors.ts'
+import type { ServiceRegistry } from '../../store/service-registry.ts'
+import type { SessionRecord } from '../../store/session-store.ts'
+
+/** What a caller asks for: `POST /api/v1/sessions` (surface.md). */
+export interface SessionRequest {
+  service: string
+  version?: string | undefined
+  durable?: boolean | undefined
+  minUnits?: number | undefined
+  maxUnits?: number | undefined
+  priority?: number | undefined
+  settings?: Readonly<Record<string, number | string>> | undefined
+}
+
+/** HPC's ExtendedPriority ([broker-behaviour] 1.8). */
+const PRIORITY = { lowest: 0, highest: 4000, normal: 2000 }
+/** A bound on arithmetic, not on hope: no grid that Redis can describe has more tasks. */
+const MOST_UNITS = 1_000_000
+
+/** The request checked against the service's registration and every limit, as the record of a session that is about to start; only its id is missing. */
+export async function sessionRecord (request: SessionRequest, services: ServiceRegistry, defaults: Settings, now: number): Promise<Omit<SessionRecord, 'sessionId'>> {
+  const { minUnits, maxUnits, settings = {} } = request
+  // HPC Pack's rule for names ([broker-behaviour] 1.8); checked here, so that a path or a key can never be made of one.
+  if (!/^[\w\-.]{1,255}$/.test(request.service)) throw new SoaError('InvalidArgument', { argument: 'service', why: '1 to 255 letters, digits, _ - and .' })
+  const priority = wholeNumber('priority', request.priority ?? PRIORITY.normal, PRIORITY.lowest, PRIORITY.highest)
+  if (minUnits !== undefined) wholeNumber('minUnits', minUnits, 1, MOST_UNITS)
+  // 0 is how some APIs say "no limit"; here it would be a session that never computes, so it is refused rather than guessed at.
+  if (maxUnits !== undefined) wholeNumber('maxUnits', maxUnits, 1, MOST_UNITS)
+  if ((minUnits ?? 1) > (maxUnits ?? MOST_UNITS)) throw new SoaError('InvalidArgument', { argument: 'minUnits', why: `${minUnits} is more than maxUnits, ${maxUnits}` })
+  const service = await services.get(request.service, request.version)
+  sessionSettings(defaults, parseRegistration(service.config, service.file).broker, settings) // throws what does not fit, layer by layer, as the worker would
+  return {
+    service: service.name,
+    version: service.version,
+    durable: request.durable ?? false,
+    minUnits,
+    maxUnits,
+    priority,
+    settings,
+    environment: {},
+    state: 'Starting',
+    createdAt: new Date(now).toISOString()
+  }
+}
+
+function wholeNumber (argument: string, value: number, least: number, most: number): number {
+  if (Number.isInteger(value) && value >= least && value <= most) return value
+  throw new SoaError('InvalidArgument', { argument, why: `a whole number from ${least} to ${most}, not ${value}` })
+}

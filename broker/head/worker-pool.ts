@@ -1,0 +1,326 @@
+import { sleep, within, type Clock } from '../../core/clock.ts'
+import { SoaError } from '../../core/errors.ts'
+import { Lifetime } from '../../core/lifetime.ts'
+import type { Logger } from '../../core/log.ts'
+import type { WorkerDirectory, WorkerRecord } from '../../store/session-store.ts'
+import { isUnreachable, WorkerLink } from './worker-link.ts'
+import { isOfMachine, isWorkerAlive, killWorker, newWorker, type StartedWorker } from './worker-process.ts'
+
+/** A broker worker that this head can reach. */
+export interface Worker {
+  readonly id: string
+  readonly pid: number
+  /** Unix socket where SOAP over HTTP is served. */
+  readonly socket: string
+  readonly link: WorkerLink
+}
+
+export interface WorkerPoolNeeds {
+  directory: WorkerDirectory
+  start: (names: ReturnType<typeof newWorker>) => StartedWorker
+  /** Who claims: for the worker's log. */
+  head: string
+  machine: string
+  runDir: string
+  limits: { workerPoolSize: number, sessionsPerWorker: number, workerClaimTimeoutMs: number, workerReadyTimeoutMs: number }
+  /** Its sessions are served by nobody any more. Not awaited; what it throws is logged. */
+  onDeath: (workerId: string, why: string) => Promise<void>
+  clock: Clock
+  log: Logger
+}
+
+interface Member extends Worker {
+  /** Started or stopped by heads of this run folder. Others are claimed, so that they live, but never stopped from here. */
+  readonly isOurs: boolean
+  /** As the worker said last. */
+  sessions: ReadonlySet<string>
+  /** Given out since then. */
+  readonly promised: Set<string>
+  /** Asked to stop: gets nothing new. */
+  isLeaving: boolean
+  /** Claims in a row without an answer. */
+  missed: number
+  /** Claims in a row that found it without a session. */
+  idleFor: number
+}
+
+/** Answers missed in a row after which a worker that is alive is stuck and is ended: by then it has not been claimed for `workerClaimTimeoutMs`. */
+const STUCK_AFTER = 6
+const POLL_MS = 20
+
+/**
+ * The workers of this machine. Keeps `workerPoolSize` of them warm and without a session, claims every one that it knows, adopts those that an
+ * earlier head left, and notices when one ends ([broker-behaviour] 1.5).
+ */
+export class WorkerPool {
+  readonly #needs: WorkerPoolNeeds
+  readonly #life = new Lifetime()
+  readonly #members = new Map<string, Member>()
+  readonly #starting = new Set<Promise<void>>()
+  readonly #waiting = new Set<{ ready: () => void, failed: (error: Error) => void }>()
+  #failures = 0
+  #lastFailure: string | undefined
+  /** Aborted when nobody is to be started or taken any more. */
+  readonly #draining = new AbortController()
+
+  constructor (needs: WorkerPoolNeeds) { this.#needs = needs }
+
+  /** Finds the workers of an earlier head, then keeps the pool full until `close`. */
+  async start (): Promise<void> {
+    await this.#adoptAll()
+    this.#refill()
+    void this.#claimOnAndOn()
+  }
+
+  /** A worker with room, in which `sessionId` has a place from now on. Waits for one to start; `TimeoutToGetBrokerWorkerProcess` after `workerReadyTimeoutMs`. */
+  async take (sessionId: string): Promise<Worker> {
+    const { workerReadyTimeoutMs } = this.#needs.limits
+    const until = this.#needs.clock.now() + workerReadyTimeoutMs
+    for (;;) {
+      this.#draining.signal.throwIfAborted()
+      const free = this.#withRoom()
+      if (free !== undefined) {
+        free.promised.add(sessionId)
+        free.idleFor = 0
+        this.#refill()
+        return free
+      }
+      const leftMs = until - this.#needs.clock.now()
+      const late = (): Error => new SoaError('TimeoutToGetBrokerWorkerProcess', { timeoutMs: workerReadyTimeoutMs })
+      if (leftMs <= 0) throw late()
+      await this.#oneMore(leftMs, late)
+    }
+  }
+
+  /** The worker has it: from now on what the worker says counts. */
+  settled (workerId: string, sessionId: string): void {
+    const member = this.#members.get(workerId)
+    if (member?.promised.delete(sessionId)) member.sessions = new Set([...member.sessions, sessionId])
+  }
+
+  /** The session has left this worker, or never came to it. */
+  release (workerId: string, sessionId: string): void {
+    const member = this.#members.get(workerId)
+    if (member === undefined) return
+    member.promised.delete(sessionId)
+    if (member.sessions.has(sessionId)) member.sessions = new Set([...member.sessions].filter(id => id !== sessionId))
+  }
+
+  /** The worker, if it lives on this machine; one that is not known yet is adopted. */
+  async find (workerId: string): Promise<Worker | undefined> {
+    const known = this.#members.get(workerId)
+    if (known !== undefined) return known
+    if (!isOfMachine(workerId, this.#needs.machine)) return undefined
+    const record = await this.#needs.directory.get(workerId)
+    return record === undefined ? undefined : this.#adopt(record)
+  }
+
+  /** The worker lives, but on another machine, where our sockets do not reach. */
+  async isElsewhere (workerId: string): Promise<boolean> {
+    return !isOfMachine(workerId, this.#needs.machine) && await this.#needs.directory.get(workerId) !== undefined
+  }
+
+  /** The worker that said last that it serves the session: for when the store cannot be asked. */
+  servedBy (sessionId: string): Worker | undefined {
+    return [...this.#members.values()].find(member => member.sessions.has(sessionId) || member.promised.has(sessionId))
+  }
+
+  /** A caller could not reach it: look now instead of at the next claim. */
+  async doubt (workerId: string): Promise<void> {
+    const member = this.#members.get(workerId)
+    if (member !== undefined) await this.#claim(member)
+  }
+
+  get sessions (): number { return [...this.#members.values()].reduce((sum, member) => sum + load(member), 0) }
+  get workers (): Worker[] { return [...this.#members.values()] }
+  /** For `/readyz`: why no session could be started now, or undefined. */
+  get trouble (): string | undefined {
+    if (this.#isDraining) return 'the head is stopping'
+    return this.#members.size === 0 && this.#lastFailure !== undefined ? `no broker worker starts: ${this.#lastFailure}` : undefined
+  }
+
+  /** Asks every known worker now; afterwards `sessions` is what they say. */
+  async refresh (): Promise<void> { await Promise.all([...this.#members.values()].map(member => this.#claim(member))) }
+
+  /** Tells our workers to suspend their sessions and end, and waits for them, at most `graceMs`. Those that are still there then go on unclaimed, which ends them too. */
+  async drain (graceMs: number): Promise<void> {
+    this.#draining.abort(new SoaError('Broker_BrokerIsOffline', {}))
+    const ours = [...this.#members.values()].filter(member => member.isOurs)
+    const { clock, log } = this.#needs
+    const gone = Promise.all([...ours.map(member => this.#stop(member).then(() => this.#untilGone(member))), ...this.#starting])
+    await within(clock, graceMs, gone, () => new Error('workers are still busy')).catch(err => log.warn({ err, graceMs }, 'not every worker ended in time'))
+  }
+
+  /** Stops looking after workers, and leaves them alone. */
+  async close (): Promise<void> {
+    this.#draining.abort(new SoaError('Broker_BrokerIsOffline', {}))
+    await Promise.all([this.#life.close(), ...this.#starting])
+    await Promise.all([...this.#members.values()].map(member => member.link.close()))
+  }
+
+  get #isDraining (): boolean { return this.#draining.signal.aborted }
+
+  // Fullest first, so that others stay without a session and can be given back.
+  #withRoom (): Member | undefined {
+    const free = [...this.#members.values()].filter(member => isFit(member) && load(member) < this.#needs.limits.sessionsPerWorker)
+    return free.sort((a, b) => load(b) - load(a))[0]
+  }
+
+  #refill (): void {
+    const idle = [...this.#members.values()].filter(member => isFit(member) && load(member) === 0).length
+    const wanted = Math.max(this.#needs.limits.workerPoolSize, Math.ceil(this.#waiting.size / this.#needs.limits.sessionsPerWorker))
+    for (let lacking = wanted - idle - this.#starting.size; lacking > 0 && !this.#isDraining; lacking--) {
+      const starting = this.#startOne().finally(() => { this.#starting.delete(starting); this.#refill() })
+      this.#starting.add(starting)
+    }
+  }
+
+  async #oneMore (leftMs: number, late: () => Error): Promise<void> {
+    const { signal } = this.#draining
+    let waiter!: { ready: () => void, failed: (error: Error) => void }
+    const ready = new Promise<void>((resolve, reject) => { waiter = { ready: resolve, failed: reject } })
+    const stop = (): void => waiter.failed(signal.reason as Error)
+    this.#waiting.add(waiter)
+    signal.addEventListener('abort', stop, { once: true })
+    this.#refill()
+    try { await within(this.#needs.clock, leftMs, ready, late) } finally {
+      this.#waiting.delete(waiter)
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  /** Never throws: who waits for a worker is told why there is none. After failures it begins by waiting, 0.2 s and up to 5 s, or a broken installation would spin. */
+  async #startOne (): Promise<void> {
+    const { start, runDir, machine, clock, log } = this.#needs
+    if (this.#failures > 0) await sleep(clock, Math.min(5000, 100 * 2 ** this.#failures), this.#draining.signal).catch(() => {})
+    if (this.#isDraining) return
+    const names = newWorker(machine, runDir)
+    const child = start(names)
+    log.info({ workerId: names.workerId, workerPid: child.pid }, 'worker started')
+    let ended: string | undefined
+    void child.ended.then(why => { ended = why; this.#gone(names.workerId, why) })
+    try {
+      await this.#untilReady(names, () => ended)
+      this.#failures = 0
+      for (const waiter of this.#waiting) waiter.ready()
+    } catch (error) {
+      if (ended === undefined) killWorker(child.pid, names.workerId)
+      if (this.#isDraining) return
+      this.#failures++
+      this.#lastFailure = (error as Error).message
+      log.error({ workerId: names.workerId, err: error }, 'worker did not become ready')
+      const refusal = new SoaError('Broker_FailedToStartBrokerServiceProcess', { why: this.#lastFailure }, { cause: error })
+      for (const waiter of this.#waiting) waiter.failed(refusal)
+    }
+  }
+
+  /** Ready = it answers a claim and stands in the directory. */
+  async #untilReady (names: ReturnType<typeof newWorker>, ended: () => string | undefined): Promise<void> {
+    const { clock, directory, head, limits } = this.#needs
+    const until = clock.now() + limits.workerReadyTimeoutMs
+    const link = new WorkerLink(names.control)
+    try {
+      for (;;) {
+        const why = ended()
+        if (why !== undefined) throw new Error(`it ended before it was ready: ${why}`)
+        if (clock.now() > until) throw new Error(`it was not ready within ${limits.workerReadyTimeoutMs} ms`)
+        const status = await link.claim(head).catch(error => { if (!isUnreachable(error)) throw error as Error })
+        const record = status === undefined ? undefined : await directory.get(names.workerId)
+        if (record !== undefined) { await this.#adopt(record); return }
+        await sleep(clock, POLL_MS, this.#draining.signal)
+      }
+    } finally {
+      await link.close()
+    }
+  }
+
+  async #adoptAll (): Promise<void> {
+    const records = (await this.#needs.directory.list()).filter(record => record.machine === this.#needs.machine)
+    const found = await Promise.all(records.map(record => this.#adopt(record)))
+    const adopted = found.filter(member => member !== undefined).map(member => member.id)
+    if (adopted.length > 0) this.#needs.log.info({ workers: adopted }, 'workers of an earlier head adopted')
+  }
+
+  async #adopt (record: WorkerRecord): Promise<Member | undefined> {
+    const { workerId: id, pid, socket, control } = record
+    const known = this.#members.get(id)
+    if (known !== undefined) return known
+    if (!isWorkerAlive(pid, id)) { await this.#needs.directory.remove(id); return undefined }
+    const member: Member = {
+      id, pid, socket, link: new WorkerLink(control), isOurs: control.startsWith(`${this.#needs.runDir}/`), sessions: new Set(), promised: new Set(), isLeaving: false, missed: 0, idleFor: 0
+    }
+    this.#members.set(id, member)
+    await this.#claim(member)
+    return this.#members.get(id)
+  }
+
+  async #claimOnAndOn (): Promise<void> {
+    const { clock, limits, log } = this.#needs
+    while (!this.#life.signal.aborted) {
+      try {
+        await sleep(clock, limits.workerClaimTimeoutMs / 6, this.#life.signal)
+        await this.refresh()
+        this.#trim()
+        this.#refill()
+      } catch (error) {
+        if (!this.#life.signal.aborted) log.error({ err: error }, 'claiming workers failed')
+      }
+    }
+  }
+
+  async #claim (member: Member): Promise<void> {
+    try {
+      const status = await member.link.claim(this.#needs.head)
+      member.missed = 0
+      member.sessions = new Set(status.sessions)
+      member.idleFor = load(member) === 0 ? member.idleFor + 1 : 0
+    } catch (error) {
+      if (this.#life.signal.aborted || !this.#members.has(member.id)) return
+      member.missed++
+      if (!isWorkerAlive(member.pid, member.id)) { this.#gone(member.id, 'its process is gone'); return }
+      this.#needs.log.warn({ workerId: member.id, missed: member.missed, err: error }, 'worker did not answer a claim')
+      if (member.missed < STUCK_AFTER) return
+      this.#needs.log.error({ workerId: member.id, workerPid: member.pid }, 'worker is stuck and is killed')
+      killWorker(member.pid, member.id)
+      this.#gone(member.id, 'it no longer answered and was killed')
+    }
+  }
+
+  /** Gives back what was started for a burst: workers without a session for two rounds, beyond the warm ones. */
+  #trim (): void {
+    const idle = [...this.#members.values()].filter(member => member.isOurs && !member.isLeaving && member.idleFor >= 2)
+    for (const member of idle.slice(this.#needs.limits.workerPoolSize)) void this.#stop(member)
+  }
+
+  async #stop (member: Member): Promise<void> {
+    member.isLeaving = true
+    await member.link.stop().catch(err => this.#needs.log.warn({ workerId: member.id, err }, 'worker could not be told to stop'))
+  }
+
+  async #untilGone (member: Member): Promise<void> {
+    while (this.#members.has(member.id) && !this.#life.signal.aborted) {
+      if (!isWorkerAlive(member.pid, member.id)) this.#gone(member.id, 'stopped')
+      else await sleep(this.#needs.clock, POLL_MS, this.#life.signal).catch(() => {})
+    }
+  }
+
+  #gone (id: string, why: string): void {
+    const { directory, onDeath, log } = this.#needs
+    const member = this.#members.get(id)
+    if (member === undefined || !this.#members.delete(id)) return
+    log[member.isLeaving ? 'info' : 'error']({ workerId: id, workerPid: member.pid, why, sessions: load(member) }, 'worker ended')
+    const failed = (what: string) => (err: unknown): void => log.error({ workerId: id, err }, what)
+    member.link.close().catch(failed('closing the link to an ended worker failed'))
+    directory.remove(id).catch(failed('an ended worker is still in the directory'))
+    onDeath(id, why).catch(failed('sessions of an ended worker were not looked after'))
+    this.#refill()
+  }
+}
+
+const isFit = (member: Member): boolean => !member.isLeaving && member.missed === 0
+
+const load = (member: Member): number => {
+  let sum = member.sessions.size
+  for (const id of member.promised) if (!member.sessions.has(id)) sum++
+  return sum
+}
