@@ -1,8 +1,9 @@
 import { basename, dirname, resolve } from 'node:path'
 import { Parser } from 'xml2js'
 import { SoaError } from '../core/errors.ts'
+import { settingValue } from './read-settings.ts'
 import { Section, type Element } from './registration-section.ts'
-import { SETTINGS, settingNames, settingValue, type Settings } from './settings.ts'
+import { SETTINGS, settingNames, type Settings } from './settings.ts'
 
 /** HPC Pack's service registration file ([broker-behaviour] 6) as far as it means something here; what does not is in `warnings`, by path. */
 export interface ServiceRegistration {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { isSoaError } from '../../core/errors.ts'
-import { SETTINGS, environmentName, flagName, readSettings, sessionSettings, settingNames, unknownVariables } from '../../config/settings.ts'
+import { readSettings, sessionSettings, unknownVariables } from '../../config/read-settings.ts'
+import { SETTINGS, environmentName, flagName, settingNames } from '../../config/settings.ts'
 
 const refusal = (call: () => unknown): string => {
   try { call() } catch (error) { if (isSoaError(error, 'Broker_InvalidConfiguration')) return error.message; throw error }
