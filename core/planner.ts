@@ -1,0 +1,246 @@
+/**
+ * Where service tasks run: a pure function of one snapshot. It knows no Redis and no clock of its own, so it is tested with plain values.
+ *
+ * Rules, in their order ([placement] "The pattern"):
+ * 1. Nodes that missed their lease are dead; their tasks no longer count.
+ * 2. Tasks whose demand is gone, or on a node that the demand no longer allows, are canceled; so is what exceeds the target, youngest first.
+ * 3. By priority, and within one priority first every session's minimum (all or none), then growth; older sessions first.
+ * 4. The node with most free cores is taken first, so a session spreads.
+ * 5. A session that lacks its minimum takes victims of lower priority, youngest first; cores that are already being freed are counted before any
+ *    new victim is, and what it waits for is kept from those behind it.
+ */
+
+export interface PlanDemand {
+  readonly sessionId: string
+  readonly target: number
+  /** As many at once, or none. Above `target` it is the target that counts. */
+  readonly min: number
+  /** Higher goes first. */
+  readonly priority: number
+  /** ISO 8601 UTC: the older of equals goes first. */
+  readonly createdAt: string
+  readonly coresPerUnit: number
+  readonly exclude: readonly string[]
+  readonly group?: string | undefined
+  readonly labels: Readonly<Record<string, string>>
+  /** Node → time (ms, the snapshot's clock) before which no task of this session is started there: its tasks failed there lately. */
+  readonly notBefore?: Readonly<Record<string, number>> | undefined
+}
+
+export interface PlanNode {
+  readonly id: string
+  readonly cores: number
+  readonly labels: Readonly<Record<string, string>>
+  readonly groups: readonly string[]
+  readonly epoch: number
+  /** False: its lease ran out. */
+  readonly alive: boolean
+  /** Takes no new task; what runs there goes on. */
+  readonly draining: boolean
+}
+
+export interface PlanTask {
+  /** `<version>-<n>`: later ids are younger. */
+  readonly id: string
+  readonly sessionId: string
+  readonly node: string
+  readonly coreIds: readonly number[]
+  readonly state: string
+}
+
+export interface Snapshot {
+  /** ms, any clock that `notBefore` is told in. */
+  readonly now: number
+  readonly version: number
+  readonly demands: readonly PlanDemand[]
+  readonly nodes: readonly PlanNode[]
+  readonly tasks: readonly PlanTask[]
+}
+
+export type CancelReason = 'demandGone' | 'surplus' | 'unfit' | 'preempted'
+export interface Start { readonly sessionId: string, readonly node: string, readonly coreIds: readonly number[] }
+export interface Cancel { readonly id: string, readonly sessionId: string, readonly node: string, readonly why: CancelReason }
+export interface Plan { readonly starts: Start[], readonly cancels: Cancel[], readonly deadNodes: Array<{ node: string, epoch: number }> }
+
+/** One node while planning. `soon`: cores being freed and not yet promised to anybody. Free and soon never count the same core. */
+interface Room { readonly node: PlanNode, readonly usedIds: Set<number>, free: number, soon: number }
+
+const isEnding = (task: PlanTask): boolean => task.state === 'Canceling' || task.state === 'Finishing'
+
+/** Younger first. Ids are `<version>-<n>`, both numbers. */
+export function youngestFirst (a: { id: string }, b: { id: string }): number {
+  const [versionA = 0, nA = 0] = a.id.split('-').map(Number)
+  const [versionB = 0, nB = 0] = b.id.split('-').map(Number)
+  return versionB - versionA || nB - nA
+}
+
+const inOrder = (a: PlanDemand, b: PlanDemand): number =>
+  b.priority - a.priority || compare(a.createdAt, b.createdAt) || compare(a.sessionId, b.sessionId)
+const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
+
+/** Whether the demand allows this node at all, whatever is free there. */
+function allows (demand: PlanDemand, node: PlanNode): boolean {
+  return (demand.group === undefined || node.groups.includes(demand.group)) &&
+    !demand.exclude.includes(node.id) &&
+    Object.entries(demand.labels).every(([name, value]) => node.labels[name] === value)
+}
+
+export function plan (snapshot: Snapshot): Plan {
+  const deadNodes = snapshot.nodes.filter(node => !node.alive).map(({ id, epoch }) => ({ node: id, epoch }))
+  return new Planning(snapshot).run(deadNodes)
+}
+
+/** The working memory of one pass. */
+class Planning {
+  readonly #snapshot: Snapshot
+  readonly #demands: PlanDemand[]
+  readonly #rooms = new Map<string, Room>()
+  readonly #live = new Map<string, PlanTask[]>()
+  readonly #starts: Start[] = []
+  readonly #startedUnits = new Map<string, number>()
+  readonly #cancels: Cancel[] = []
+
+  constructor (snapshot: Snapshot) {
+    this.#snapshot = snapshot
+    this.#demands = [...snapshot.demands].sort(inOrder)
+    for (const node of snapshot.nodes) if (node.alive) this.#rooms.set(node.id, { node, usedIds: new Set(), free: node.cores, soon: 0 })
+    for (const { sessionId } of this.#demands) this.#live.set(sessionId, [])
+  }
+
+  run (deadNodes: Plan['deadNodes']): Plan {
+    this.#seatTasks()
+    this.#trim()
+    for (const level of levels(this.#demands)) {
+      for (const demand of level) this.#minimum(demand)
+      for (const demand of level) this.#grow(demand)
+    }
+    return { starts: this.#starts, cancels: this.#cancels, deadNodes }
+  }
+
+  #seatTasks (): void {
+    for (const task of this.#snapshot.tasks) {
+      const room = this.#rooms.get(task.node)
+      if (room === undefined) continue // its node is dead: it fails with it
+      room.free -= task.coreIds.length
+      for (const id of task.coreIds) room.usedIds.add(id)
+      if (isEnding(task)) { room.soon += task.coreIds.length; continue }
+      const mine = this.#live.get(task.sessionId)
+      if (mine === undefined) this.#cancel(task, 'demandGone'); else mine.push(task)
+    }
+  }
+
+  /** What runs where it may not, and what is more than wanted. */
+  #trim (): void {
+    for (const demand of this.#demands) {
+      const mine = this.#live.get(demand.sessionId)!
+      for (const task of [...mine]) if (!allows(demand, this.#rooms.get(task.node)!.node)) this.#cancel(task, 'unfit')
+      for (const task of [...mine].sort(youngestFirst).slice(0, Math.max(0, mine.length - demand.target))) this.#cancel(task, 'surplus')
+    }
+  }
+
+  #cancel (task: PlanTask, why: CancelReason): void {
+    this.#cancels.push({ id: task.id, sessionId: task.sessionId, node: task.node, why })
+    this.#rooms.get(task.node)!.soon += task.coreIds.length
+    const mine = this.#live.get(task.sessionId)
+    mine?.splice(mine.indexOf(task), 1)
+  }
+
+  #units (demand: PlanDemand): number {
+    return this.#live.get(demand.sessionId)!.length + (this.#startedUnits.get(demand.sessionId) ?? 0)
+  }
+
+  #lacks (demand: PlanDemand): number { return Math.min(demand.min, demand.target) - this.#units(demand) }
+
+  #minimum (demand: PlanDemand): void {
+    const lacks = this.#lacks(demand)
+    if (lacks <= 0) return
+    const rooms = this.#open(demand)
+    if (seats(rooms, demand, room => room.free) >= lacks) { this.#start(demand, lacks); return }
+    const reaches = (victims: PlanTask[]): boolean => seats(rooms, demand, room => room.free + room.soon + coresOn(victims, room)) >= lacks
+    const candidates = this.#victims(demand, rooms)
+    if (!reaches(candidates)) return // all or none: nobody is thrown out for nothing
+    let chosen: PlanTask[] = []
+    for (const victim of candidates) { if (reaches(chosen)) break; chosen.push(victim) }
+    // A victim on a node where the rest did not add up to a unit would die for nothing. The last chosen are the oldest: spared first.
+    for (const victim of [...chosen].reverse()) {
+      const without = chosen.filter(other => other !== victim)
+      if (reaches(without)) chosen = without
+    }
+    for (const victim of chosen) this.#cancel(victim, 'preempted')
+    this.#reserve(demand, rooms, lacks)
+  }
+
+  #grow (demand: PlanDemand): void {
+    if (this.#lacks(demand) > 0) return // its minimum must come first, in one piece
+    this.#start(demand, demand.target - this.#units(demand))
+  }
+
+  /** Nodes that may take a task of this demand now. */
+  #open (demand: PlanDemand): Room[] {
+    return [...this.#rooms.values()].filter(({ node }) =>
+      !node.draining && allows(demand, node) && (demand.notBefore?.[node.id] ?? 0) <= this.#snapshot.now)
+  }
+
+  /** Running tasks of lower priority on these nodes: lowest priority first, then the youngest. */
+  #victims (demand: PlanDemand, rooms: Room[]): PlanTask[] {
+    const here = new Set(rooms.map(({ node }) => node.id))
+    return this.#demands
+      .filter(other => other.priority < demand.priority)
+      .flatMap(({ sessionId, priority }) => this.#live.get(sessionId)!.filter(task => here.has(task.node)).map(task => ({ priority, id: task.id, task })))
+      .sort((a, b) => a.priority - b.priority || youngestFirst(a, b))
+      .map(({ task }) => task)
+  }
+
+  /** Keeps room for `count` units from the sessions behind: cores being freed first, since free ones may serve somebody meanwhile. */
+  #reserve (demand: PlanDemand, rooms: Room[], count: number): void {
+    for (let n = 0; n < count; n++) {
+      const room = best(rooms, demand, room => room.free + room.soon)
+      if (room === undefined) return
+      const fromSoon = Math.min(room.soon, demand.coresPerUnit)
+      room.soon -= fromSoon
+      room.free -= demand.coresPerUnit - fromSoon
+    }
+  }
+
+  #start (demand: PlanDemand, count: number): void {
+    const rooms = this.#open(demand)
+    for (let n = 0; n < count; n++) {
+      const room = best(rooms, demand, room => room.free)
+      if (room === undefined) return
+      room.free -= demand.coresPerUnit
+      this.#startedUnits.set(demand.sessionId, (this.#startedUnits.get(demand.sessionId) ?? 0) + 1)
+      this.#starts.push({ sessionId: demand.sessionId, node: room.node.id, coreIds: takeIds(room, demand.coresPerUnit) })
+    }
+  }
+}
+
+/** Demands in order, cut where the priority changes. */
+function levels (ordered: readonly PlanDemand[]): PlanDemand[][] {
+  const found: PlanDemand[][] = []
+  for (const demand of ordered) {
+    const last = found.at(-1)
+    if (last?.[0]?.priority === demand.priority) last.push(demand); else found.push([demand])
+  }
+  return found
+}
+
+/** Units that fit, each whole on one node. */
+function seats (rooms: Room[], demand: PlanDemand, cores: (room: Room) => number): number {
+  return rooms.reduce((sum, room) => sum + Math.floor(Math.max(0, cores(room)) / demand.coresPerUnit), 0)
+}
+
+function best (rooms: Room[], demand: PlanDemand, cores: (room: Room) => number): Room | undefined {
+  let found: Room | undefined
+  for (const room of rooms) if (cores(room) >= demand.coresPerUnit && (found === undefined || cores(room) > cores(found))) found = room
+  return found
+}
+
+const coresOn = (tasks: PlanTask[], room: Room): number =>
+  tasks.reduce((sum, task) => sum + (task.node === room.node.id ? task.coreIds.length : 0), 0)
+
+/** The lowest core indices that nobody on the node has: CCP_COREIDS. */
+function takeIds (room: Room, count: number): number[] {
+  const ids: number[] = []
+  for (let id = 0; ids.length < count; id++) if (!room.usedIds.has(id)) { room.usedIds.add(id); ids.push(id) }
+  return ids
+}

@@ -1,0 +1,154 @@
+import t from 'tap'
+import { plan, type PlanDemand, type PlanNode, type PlanTask, type Plan, type Snapshot } from '../../core/planner.ts'
+
+const demand = (sessionId: string, more: Partial<PlanDemand> = {}): PlanDemand =>
+  ({ sessionId, target: 4, min: 1, priority: 2000, createdAt: `2026-01-01T00:00:0${sessionId.length}.000Z`, coresPerUnit: 1, exclude: [], labels: {}, ...more })
+const node = (id: string, cores: number, more: Partial<PlanNode> = {}): PlanNode =>
+  ({ id, cores, labels: {}, groups: [], epoch: 1, alive: true, draining: false, ...more })
+const task = (id: string, sessionId: string, node: string, more: Partial<PlanTask> = {}): PlanTask =>
+  ({ id, sessionId, node, coreIds: [Number(id.split('-')[1])], state: 'Running', ...more })
+const tasksOf = (sessionId: string, node: string, count: number, version = 1, firstCore = 0): PlanTask[] =>
+  Array.from({ length: count }, (_, i) => task(`${version}-${firstCore + i}`, sessionId, node))
+const run = (snapshot: Partial<Snapshot>): Plan => plan({ now: 0, version: 1, demands: [], nodes: [], tasks: [], ...snapshot })
+
+/** `{a: {n1: 2}}`: two units of session a on n1. */
+function spread (found: Plan): Record<string, Record<string, number>> {
+  const counts: Record<string, Record<string, number>> = {}
+  for (const { sessionId, node } of found.starts) (counts[sessionId] ??= {})[node] = (counts[sessionId]?.[node] ?? 0) + 1
+  return counts
+}
+const canceled = (found: Plan): string[] => found.cancels.map(({ id, why }) => `${id} ${why}`).sort()
+
+interface Row { name: string, snapshot: Partial<Snapshot>, starts?: Record<string, Record<string, number>>, cancels?: string[], dead?: string[] }
+const rows: Row[] = [
+  { name: 'nothing wanted, nothing done', snapshot: { nodes: [node('n1', 4)] } },
+  { name: 'a session spreads: most free first', snapshot: { demands: [demand('a', { target: 8 })], nodes: [node('n1', 16), node('n2', 16), node('n3', 16), node('n4', 16)] }, starts: { a: { n1: 2, n2: 2, n3: 2, n4: 2 } } },
+  { name: 'nodes of different size are filled evenly by what stays free', snapshot: { demands: [demand('a', { target: 6 })], nodes: [node('n1', 2), node('n2', 8)] }, starts: { a: { n2: 6 } } },
+  { name: 'growth stops where the cores end', snapshot: { demands: [demand('a', { target: 9 })], nodes: [node('n1', 3)] }, starts: { a: { n1: 3 } } },
+  { name: 'what runs counts towards the target', snapshot: { demands: [demand('a', { target: 3 })], nodes: [node('n1', 8)], tasks: tasksOf('a', 'n1', 2) }, starts: { a: { n1: 1 } } },
+  { name: 'what is being canceled does not count, and its core is not free yet', snapshot: { demands: [demand('a', { target: 2 })], nodes: [node('n1', 2)], tasks: [task('1-0', 'a', 'n1', { state: 'Canceling' })] }, starts: { a: { n1: 1 } } },
+  { name: 'higher priority goes first', snapshot: { demands: [demand('a', { priority: 1 }), demand('b', { priority: 2 })], nodes: [node('n1', 4)] }, starts: { b: { n1: 4 } } },
+  { name: 'of equals the older goes first, once every minimum is met', snapshot: { demands: [demand('young', { target: 4, createdAt: '2026-01-02' }), demand('old', { target: 4, createdAt: '2026-01-01' })], nodes: [node('n1', 4)] }, starts: { old: { n1: 3 }, young: { n1: 1 } } },
+  { name: 'a minimum is all or none', snapshot: { demands: [demand('a', { target: 12, min: 12, createdAt: '1' }), demand('b', { target: 12, min: 12, createdAt: '2' })], nodes: [node('n1', 20)] }, starts: { a: { n1: 12 } } },
+  { name: 'a minimum above the target is the target', snapshot: { demands: [demand('a', { target: 2, min: 10 })], nodes: [node('n1', 4)] }, starts: { a: { n1: 2 } } },
+  { name: 'only nodes with the labels', snapshot: { demands: [demand('a', { labels: { gpu: 'yes' } })], nodes: [node('n1', 8), node('n2', 2, { labels: { gpu: 'yes', disk: 'ssd' } })] }, starts: { a: { n2: 2 } } },
+  { name: 'only nodes of the group', snapshot: { demands: [demand('a', { group: 'night' })], nodes: [node('n1', 8), node('n2', 2, { groups: ['day', 'night'] })] }, starts: { a: { n2: 2 } } },
+  { name: 'not on excluded nodes; what runs there is canceled', snapshot: { demands: [demand('a', { target: 2, exclude: ['n1'] })], nodes: [node('n1', 8), node('n2', 2)], tasks: tasksOf('a', 'n1', 1) }, starts: { a: { n2: 2 } }, cancels: ['1-0 unfit'] },
+  { name: 'a draining node takes nothing new and keeps what it has', snapshot: { demands: [demand('a', { target: 3 })], nodes: [node('n1', 8, { draining: true }), node('n2', 1)], tasks: tasksOf('a', 'n1', 1) }, starts: { a: { n2: 1 } } },
+  { name: 'a unit of several cores stays on one node', snapshot: { demands: [demand('a', { target: 5, coresPerUnit: 4 }), demand('bb', { target: 3 })], nodes: [node('n1', 8), node('n2', 8), node('n3', 4)], tasks: tasksOf('bb', 'n3', 3) }, starts: { a: { n1: 2, n2: 2 } } },
+  { name: 'too much is canceled, youngest first', snapshot: { demands: [demand('a', { target: 1 })], nodes: [node('n1', 8)], tasks: [task('2-1', 'a', 'n1'), task('10-0', 'a', 'n1'), task('2-3', 'a', 'n1')] }, cancels: ['10-0 surplus', '2-3 surplus'] },
+  { name: 'target 0 frees all', snapshot: { demands: [demand('a', { target: 0 })], nodes: [node('n1', 8)], tasks: tasksOf('a', 'n1', 1) }, cancels: ['1-0 surplus'] },
+  { name: 'tasks without a demand are canceled, once', snapshot: { nodes: [node('n1', 8)], tasks: [task('1-0', 'gone', 'n1'), task('1-1', 'gone', 'n1', { state: 'Canceling' })] }, cancels: ['1-0 demandGone'] },
+  { name: 'a dead node is told, its tasks do not count, and they run elsewhere', snapshot: { demands: [demand('a', { target: 2 })], nodes: [node('n1', 8, { alive: false, epoch: 7 }), node('n2', 4)], tasks: tasksOf('a', 'n1', 2) }, starts: { a: { n2: 2 } }, dead: ['n1 7'] },
+  { name: 'victims: lower priority, youngest first, only as many as the minimum needs', snapshot: { demands: [demand('low', { priority: 1, target: 20 }), demand('high', { priority: 9, target: 10, min: 6 })], nodes: [node('n1', 20)], tasks: tasksOf('low', 'n1', 20) }, cancels: ['1-14 preempted', '1-15 preempted', '1-16 preempted', '1-17 preempted', '1-18 preempted', '1-19 preempted'] },
+  { name: 'victims: the lowest priority before the youngest', snapshot: { demands: [demand('lowest', { priority: 1, target: 1 }), demand('low', { priority: 2, target: 1 }), demand('high', { priority: 9, target: 1 })], nodes: [node('n1', 2)], tasks: [task('1-0', 'lowest', 'n1'), task('5-1', 'low', 'n1')] }, cancels: ['1-0 preempted'] },
+  { name: 'no victims for growth', snapshot: { demands: [demand('low', { priority: 1, target: 3 }), demand('high', { priority: 9, target: 4 })], nodes: [node('n1', 4)], tasks: [...tasksOf('low', 'n1', 3), task('1-3', 'high', 'n1')] } },
+  { name: 'no victims among equals', snapshot: { demands: [demand('a', { target: 4 }), demand('bb')], nodes: [node('n1', 4)], tasks: tasksOf('a', 'n1', 4) } },
+  { name: 'no victims when they would not be enough', snapshot: { demands: [demand('low', { priority: 1, target: 2 }), demand('high', { priority: 9, target: 4, min: 4 })], nodes: [node('n1', 2)], tasks: tasksOf('low', 'n1', 2) } },
+  { name: 'victims: cores being freed are counted, so none is taken twice', snapshot: { demands: [demand('low', { priority: 1, target: 4 }), demand('high', { priority: 9, target: 2, min: 2 })], nodes: [node('n1', 4)], tasks: [...tasksOf('low', 'n1', 2), task('2-2', 'low', 'n1', { state: 'Canceling' }), task('2-3', 'low', 'n1', { state: 'Canceling' })] } },
+  { name: 'cores that a higher session waits for are kept from the lower one whose task had them', snapshot: { demands: [demand('low', { priority: 1, target: 4 }), demand('high', { priority: 9, target: 2, min: 2 })], nodes: [node('n1', 4)], tasks: [...tasksOf('low', 'n1', 2), task('2-3', 'low', 'n1', { state: 'Canceling' })] } },
+  { name: 'no victim on a node where it does not make a whole unit', snapshot: { demands: [demand('low', { priority: 1, target: 5 }), demand('high', { priority: 9, target: 1, coresPerUnit: 4 }), demand('peer', { priority: 9, target: 1 })], nodes: [node('n1', 4), node('n2', 4)], tasks: [...tasksOf('low', 'n1', 2, 1), task('1-9', 'low', 'n2', { coreIds: [0, 1] }), task('1-8', 'peer', 'n2', { coreIds: [2, 3] }), task('0-1', 'keep', 'n1', { coreIds: [2, 3], state: 'Finishing' })] }, cancels: ['1-0 preempted', '1-1 preempted'] },
+  { name: 'a node where tasks of the session failed is left alone until its time', snapshot: { now: 100, demands: [demand('a', { target: 2, notBefore: { n1: 101, n2: 100 } })], nodes: [node('n1', 8), node('n2', 1)] }, starts: { a: { n2: 1 } } },
+]
+for (const { name, snapshot, starts = {}, cancels = [], dead = [] } of rows) {
+  t.test(`planner: ${name}`, async t => {
+    const found = run(snapshot)
+    t.same(spread(found), starts, 'starts')
+    t.same(canceled(found), [...cancels].sort(), 'cancels')
+    t.same(found.deadNodes.map(({ node, epoch }) => `${node} ${epoch}`), dead, 'dead nodes')
+  })
+}
+
+t.test('planner: every task has core indices of its own, the lowest that are free', async t => {
+  const found = run({ demands: [demand('a', { target: 3, coresPerUnit: 2 })], nodes: [node('n1', 8)], tasks: [task('1-1', 'a', 'n1'), task('1-2', 'b', 'n1', { state: 'Canceling' })] })
+  t.same(found.starts.map(({ coreIds }) => coreIds), [[0, 3], [4, 5]])
+})
+
+t.test('planner: on any grid nothing is overbooked, minima are whole, nobody is canceled without a reason', async t => {
+  for (let seed = 1; seed <= 1500; seed++) {
+    const random = mulberry(seed)
+    const upTo = (n: number): number => Math.floor(random() * (n + 1))
+    const nodes = Array.from({ length: 1 + upTo(5) }, (_, i) => node(`n${i}`, 1 + upTo(8), { alive: random() > 0.1, draining: random() < 0.1, groups: random() < 0.5 ? ['g'] : [] }))
+    const demands = Array.from({ length: upTo(6) }, (_, i) => demand(`s${i}`, {
+      target: upTo(10), min: upTo(6), priority: upTo(3), coresPerUnit: 1 + upTo(2), exclude: random() < 0.2 ? ['n0'] : [], ...(random() < 0.2 ? { group: 'g' } : {})
+    }))
+    let tasks: PlanTask[] = []
+    let demanded: PlanDemand[] = demands
+    for (let round = 1; round <= 4; round++) {
+      const snapshot = { now: 0, version: round, demands: demanded, nodes, tasks }
+      const found = plan(snapshot)
+      check(snapshot, found, complaint => { t.fail(`seed ${seed}, round ${round}: ${complaint}`) })
+      const gone = new Set(found.deadNodes.map(({ node }) => node))
+      const canceled = new Set(found.cancels.map(({ id }) => id))
+      tasks = tasks.filter(task => !gone.has(task.node) && !(task.state === 'Canceling' && random() < 0.6))
+        .map(task => canceled.has(task.id) ? { ...task, state: 'Canceling' } : task)
+        .concat(found.starts.map((start, i) => ({ id: `${round}-${i}`, ...start, state: 'Dispatching' })))
+      demanded = demands.filter(() => random() > 0.1).map(demand => random() < 0.5 ? { ...demand, target: upTo(10) } : demand)
+    }
+  }
+  t.pass('1500 grids, four rounds each')
+})
+
+t.test('planner: a higher session gets its minimum in the end, although its victims end one by one', async t => {
+  const demands = [demand('low', { priority: 1, target: 4 }), demand('high', { priority: 9, target: 3, min: 3 })]
+  let tasks = tasksOf('low', 'n1', 4)
+  let highRuns = 0
+  for (let round = 2; round < 10; round++) {
+    const found = run({ version: round, demands, nodes: [node('n1', 4)], tasks })
+    const canceled = new Set(found.cancels.map(({ id }) => id))
+    tasks = tasks.map(task => canceled.has(task.id) ? { ...task, state: 'Canceling' } : task)
+    tasks.push(...found.starts.map((start, i) => ({ id: `${round}-${i}`, ...start, state: 'Running' })))
+    const first = tasks.findIndex(({ state }) => state === 'Canceling')
+    if (first >= 0) tasks.splice(first, 1)
+    highRuns = tasks.filter(({ sessionId, state }) => sessionId === 'high' && state === 'Running').length
+  }
+  t.equal(highRuns, 3)
+  t.equal(tasks.filter(({ sessionId }) => sessionId === 'low').length, 1, 'and the lower one keeps the rest')
+})
+
+function check ({ demands, nodes, tasks }: Snapshot, found: Plan, fail: (complaint: string) => void): void {
+  const alive = new Map(nodes.filter(({ alive }) => alive).map(node => [node.id, node]))
+  const taken = new Map<string, Set<number>>()
+  const canceledIds = new Set(found.cancels.map(({ id }) => id))
+  for (const { node, coreIds } of [...tasks, ...found.starts]) {
+    const home = alive.get(node)
+    if (home === undefined) continue
+    const here = taken.get(node) ?? new Set()
+    taken.set(node, here)
+    for (const id of coreIds) {
+      if (here.has(id) || id < 0 || id >= home.cores) fail(`core ${id} of ${node} is overbooked`)
+      here.add(id)
+    }
+  }
+  for (const start of found.starts) {
+    const home = alive.get(start.node)
+    const wish = demands.find(({ sessionId }) => sessionId === start.sessionId)
+    if (home === undefined || home.draining) fail(`${start.node} takes no tasks`)
+    if (wish === undefined || wish.exclude.includes(start.node) || (wish.group !== undefined && home?.groups.includes(wish.group) !== true)) fail(`${start.sessionId} may not run on ${start.node}`)
+    if (start.coreIds.length !== wish?.coresPerUnit) fail('a unit has other cores than asked for')
+  }
+  for (const wish of demands) {
+    const running = tasks.filter(({ id, sessionId, node, state }) => sessionId === wish.sessionId && alive.has(node) && state !== 'Canceling' && !canceledIds.has(id)).length
+    const started = found.starts.filter(({ sessionId }) => sessionId === wish.sessionId).length
+    if (running + started > wish.target) fail(`${wish.sessionId} has ${running + started}, its target is ${wish.target}`)
+    if (started > 0 && running + started < Math.min(wish.min, wish.target)) fail(`${wish.sessionId} got a part of its minimum`)
+  }
+  for (const { id, sessionId, why } of found.cancels) {
+    const victim = tasks.find(task => task.id === id)
+    if (victim === undefined || victim.state === 'Canceling' || !alive.has(victim.node)) fail(`${id} cannot be canceled`)
+    const priority = demands.find(demand => demand.sessionId === sessionId)?.priority
+    if ((why === 'demandGone') !== (priority === undefined)) fail(`${id}: ${why}`)
+    if (why === 'preempted' && !demands.some(other => other.priority > (priority ?? 0) && other.min > 0)) fail(`${id} was preempted for nobody`)
+  }
+}
+
+/** A small seeded generator: the same grids in every run. */
+function mulberry (seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6D2B79F5) | 0
+    let x = Math.imul(state ^ (state >>> 15), 1 | state)
+    x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x
+    return ((x ^ (x >>> 14)) >>> 0) / 4294967296
+  }
+}
