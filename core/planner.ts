@@ -6,7 +6,7 @@
  * 2. Tasks whose demand is gone, or on a node that the demand no longer allows, are canceled; so is what exceeds the target, youngest first.
  * 3. By priority, and within one priority first every session's minimum (all or none), then growth; older sessions first.
  * 4. The node with most free cores is taken first, so a session spreads.
- * 5. A session that lacks its minimum takes victims of lower priority, youngest first; cores that are already being freed are counted before any
+ * 5. A session that lacks its minimum takes victims of lower priority, and what equals have beyond their minimum, youngest first; cores that are already being freed are counted before any
  *    new victim is, and what it waits for is kept from those behind it.
  */
 
@@ -181,14 +181,21 @@ class Planning {
       !node.draining && allows(demand, node) && (demand.notBefore?.[node.id] ?? 0) <= this.#snapshot.now)
   }
 
-  /** Running tasks of lower priority on these nodes: lowest priority first, then the youngest. */
+  /** Running tasks on these nodes that may go for this demand's minimum: lowest priority first, then the youngest. */
   #victims (demand: PlanDemand, rooms: Room[]): PlanTask[] {
     const here = new Set(rooms.map(({ node }) => node.id))
     return this.#demands
-      .filter(other => other.priority < demand.priority)
-      .flatMap(({ sessionId, priority }) => this.#live.get(sessionId)!.filter(task => here.has(task.node)).map(task => ({ priority, id: task.id, task })))
+      .filter(other => other.priority <= demand.priority && other !== demand)
+      .flatMap(other => this.#sparable(other, demand).filter(task => here.has(task.node)).map(task => ({ priority: other.priority, id: task.id, task })))
       .sort((a, b) => a.priority - b.priority || youngestFirst(a, b))
       .map(({ task }) => task)
+  }
+
+  /** Of a lower priority all may go; an equal gives what it has beyond its own minimum, youngest first, so that nobody starves behind a session that came before. */
+  #sparable (other: PlanDemand, demand: PlanDemand): PlanTask[] {
+    const tasks = this.#live.get(other.sessionId)!
+    if (other.priority < demand.priority) return tasks
+    return [...tasks].sort(youngestFirst).slice(0, Math.max(0, tasks.length - Math.min(other.min, other.target)))
   }
 
   /** Keeps room for `count` units from the sessions behind: cores being freed first, since free ones may serve somebody meanwhile. */

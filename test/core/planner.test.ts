@@ -43,7 +43,9 @@ const rows: Row[] = [
   { name: 'victims: lower priority, youngest first, only as many as the minimum needs', snapshot: { demands: [demand('low', { priority: 1, target: 20 }), demand('high', { priority: 9, target: 10, min: 6 })], nodes: [node('n1', 20)], tasks: tasksOf('low', 'n1', 20) }, cancels: ['1-14 preempted', '1-15 preempted', '1-16 preempted', '1-17 preempted', '1-18 preempted', '1-19 preempted'] },
   { name: 'victims: the lowest priority before the youngest', snapshot: { demands: [demand('lowest', { priority: 1, target: 1 }), demand('low', { priority: 2, target: 1 }), demand('high', { priority: 9, target: 1 })], nodes: [node('n1', 2)], tasks: [task('1-0', 'lowest', 'n1'), task('5-1', 'low', 'n1')] }, cancels: ['1-0 preempted'] },
   { name: 'no victims for growth', snapshot: { demands: [demand('low', { priority: 1, target: 3 }), demand('high', { priority: 9, target: 4 })], nodes: [node('n1', 4)], tasks: [...tasksOf('low', 'n1', 3), task('1-3', 'high', 'n1')] } },
-  { name: 'no victims among equals', snapshot: { demands: [demand('a', { target: 4 }), demand('bb')], nodes: [node('n1', 4)], tasks: tasksOf('a', 'n1', 4) } },
+  { name: 'an equal that lacks its minimum gets what another has beyond its own, youngest first', snapshot: { demands: [demand('a', { target: 4 }), demand('bb')], nodes: [node('n1', 4)], tasks: tasksOf('a', 'n1', 4) }, cancels: ['1-3 preempted'] },
+  { name: 'no victims among equals that have just their minimum', snapshot: { demands: [demand('a', { target: 4, min: 4 }), demand('bb')], nodes: [node('n1', 4)], tasks: tasksOf('a', 'n1', 4) } },
+  { name: 'no victims among equals for growth', snapshot: { demands: [demand('a', { target: 3 }), demand('bb', { target: 4 })], nodes: [node('n1', 4)], tasks: [...tasksOf('a', 'n1', 3), task('1-3', 'bb', 'n1')] } },
   { name: 'no victims when they would not be enough', snapshot: { demands: [demand('low', { priority: 1, target: 2 }), demand('high', { priority: 9, target: 4, min: 4 })], nodes: [node('n1', 2)], tasks: tasksOf('low', 'n1', 2) } },
   { name: 'victims: cores being freed are counted, so none is taken twice', snapshot: { demands: [demand('low', { priority: 1, target: 4 }), demand('high', { priority: 9, target: 2, min: 2 })], nodes: [node('n1', 4)], tasks: [...tasksOf('low', 'n1', 2), task('2-2', 'low', 'n1', { state: 'Canceling' }), task('2-3', 'low', 'n1', { state: 'Canceling' })] } },
   { name: 'cores that a higher session waits for are kept from the lower one whose task had them', snapshot: { demands: [demand('low', { priority: 1, target: 4 }), demand('high', { priority: 9, target: 2, min: 2 })], nodes: [node('n1', 4)], tasks: [...tasksOf('low', 'n1', 2), task('2-3', 'low', 'n1', { state: 'Canceling' })] } },
@@ -138,7 +140,8 @@ function check ({ demands, nodes, tasks }: Snapshot, found: Plan, fail: (complai
     if (victim === undefined || victim.state === 'Canceling' || !alive.has(victim.node)) fail(`${id} cannot be canceled`)
     const priority = demands.find(demand => demand.sessionId === sessionId)?.priority
     if ((why === 'demandGone') !== (priority === undefined)) fail(`${id}: ${why}`)
-    if (why === 'preempted' && !demands.some(other => other.priority > (priority ?? 0) && other.min > 0)) fail(`${id} was preempted for nobody`)
+    const isFor = (other: PlanDemand): boolean => other.min > 0 && other.sessionId !== sessionId && other.priority >= (priority ?? 0)
+    if (why === 'preempted' && !demands.some(isFor)) fail(`${id} was preempted for nobody`)
   }
 }
 
