@@ -1,5 +1,6 @@
+import { sessionSettings } from '../../config/read-settings.ts'
 import { parseRegistration } from '../../config/service-registration.ts'
-import { sessionSettings, type Settings } from '../../config/settings.ts'
+import type { Settings } from '../../config/settings.ts'
 import { SoaError } from '../../core/errors.ts'
 import type { ServiceRegistry } from '../../store/service-registry.ts'
 import type { SessionRecord } from '../../store/session-store.ts'

@@ -34,8 +34,13 @@ export class WorkerLink {
   /** Sends a request on and hands the answer back as it comes. `body` may be a stream; nothing of either is kept. */
   async pass (method: 'GET' | 'POST' | 'DELETE', path: string, options: { body?: Readable | undefined, headers?: Record<string, string>, signal: AbortSignal }): Promise<Passed> {
     const { statusCode, headers, body } = await this.#pool.request({
-      method, path, body: options.body ?? null, headers: options.headers ?? {}, signal: options.signal,
-      headersTimeout: 0, bodyTimeout: 0 // responses are waited for, events come when there are some: the caller's signal is the bound
+      method,
+      path,
+      body: options.body ?? null,
+      headers: options.headers ?? {},
+      signal: options.signal,
+      headersTimeout: 0,
+      bodyTimeout: 0 // responses are waited for, events come when there are some: the caller's signal is the bound
     })
     return { status: statusCode, headers, body }
   }
@@ -44,7 +49,9 @@ export class WorkerLink {
 
   async #json (method: 'GET' | 'POST' | 'DELETE', path: string, answerMs: number, body?: unknown): Promise<unknown> {
     const answer = await this.#pool.request({
-      method, path, headersTimeout: answerMs,
+      method,
+      path,
+      headersTimeout: answerMs,
       ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
     })
     const text = await wholeText(answer)

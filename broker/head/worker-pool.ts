@@ -224,8 +224,8 @@ export class WorkerPool {
         const why = ended()
         if (why !== undefined) throw new Error(`it ended before it was ready: ${why}`)
         if (clock.now() > until) throw new Error(`it was not ready within ${limits.workerReadyTimeoutMs} ms`)
-        const status = await link.claim(head).catch(error => { if (!isUnreachable(error)) throw error as Error })
-        const record = status === undefined ? undefined : await directory.get(names.workerId)
+        const isUp = await link.claim(head).then(() => true, (error: Error) => { if (isUnreachable(error)) return false; throw error })
+        const record = isUp ? await directory.get(names.workerId) : undefined
         if (record !== undefined) { await this.#adopt(record); return }
         await sleep(clock, POLL_MS, this.#draining.signal)
       }

@@ -1,0 +1,95 @@
+import swagger from '@fastify/swagger'
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions } from 'fastify'
+import type { RequestListener, Server } from 'node:http'
+import type { Readable } from 'node:stream'
+import { FAULTS } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import type { Problem } from '../contract.ts'
+import { toProblem } from './problem.ts'
+import { clientRoutes, type ClientRoutesNeeds } from './rest/clients.ts'
+import { clusterRoutes, type ClusterRoutesNeeds } from './rest/cluster.ts'
+import { SHARED } from './rest/schemas.ts'
+import { sessionRoutes, type SessionRoutesNeeds } from './rest/sessions.ts'
+
+export interface RestNeeds extends SessionRoutesNeeds, ClientRoutesNeeds, ClusterRoutesNeeds {
+  /** Routes beside the API: health, metrics. */
+  beside: (app: FastifyInstance) => void
+  /** Makes the server around fastify's own handler: the front door answers some paths itself. Absent: a plain one. */
+  server?: ((handle: RequestListener) => Server) | undefined
+  version: string
+  log: Logger
+}
+
+/** Largest JSON body; requests go as NDJSON, which is passed on and not kept. */
+const MAX_BODY_BYTES = 1024 * 1024
+/** A client id has 128 characters at most, three bytes each when percent-encoded. */
+const MAX_PARAM_LENGTH = 512
+
+/** The head's HTTP side: `/api/v1` as surface.md has it, its OpenAPI document, and every error as `application/problem+json`. */
+export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
+  const { log, server, version } = needs
+  const options: FastifyServerOptions<Server> = {
+    bodyLimit: MAX_BODY_BYTES,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH, ignoreTrailingSlash: true },
+    // Nothing is bent into shape and no field is dropped in silence: a typo in `minUnits` is an error and not a default.
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false, allowUnionTypes: true } },
+    ...(server === undefined ? {} : { serverFactory: server })
+  }
+  const app: FastifyInstance = fastify(options)
+  const plainJson = app.getDefaultJsonParser('error', 'error')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body: string, done) => {
+    if (body === '') done(null, undefined) // POST …/flush from clients that always name a type
+    else plainJson(request, body, done)
+  })
+  app.addContentTypeParser('application/x-ndjson', (_request: FastifyRequest, body: Readable, done: (error: null, body: Readable) => void) => done(null, body))
+  app.setErrorHandler<FastifyError>((error, request, reply) => {
+    const problem = error.validation === undefined ? toProblem(error) : invalid(error, request)
+    if (problem.status >= 500) log.error({ method: request.method, url: request.url, err: error }, 'request failed')
+    else log.debug({ method: request.method, url: request.url, status: problem.status, detail: problem.detail }, 'request refused')
+    return refuse(reply, problem)
+  })
+  app.setNotFoundHandler((request, reply) => refuse(reply, {
+    title: 'Not Found', status: 404, detail: `nothing is at ${request.method} ${request.url.slice(0, 200)}; /api/v1/openapi.json has what is`
+  }))
+  for (const schema of SHARED) app.addSchema(schema)
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'soa-broker', version, description: 'Sessions, their clients and responses, nodes, services. Errors are application/problem+json with HPC Pack\'s names and numbers.' }
+    },
+    refResolver: { buildLocalReference: (json, _base, _fragment, at) => typeof json.$id === 'string' ? json.$id : `def-${at}` }
+  })
+  await app.register(async api => {
+    sessionRoutes(api, needs)
+    clientRoutes(api, needs)
+    clusterRoutes(api, needs)
+    api.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+  }, { prefix: '/api/v1' })
+  needs.beside(app)
+  await app.ready()
+  return app
+}
+
+export function refuse (reply: FastifyReply, problem: Problem): FastifyReply {
+  if (problem.status === 503) void reply.header('retry-after', '1')
+  // A string, so that no schema of the route's good answers is applied to it.
+  return reply.code(problem.status).type('application/problem+json').serializer(payload => payload as string).send(JSON.stringify(problem))
+}
+
+/** What the schema says, with the field by name. */
+function invalid (error: FastifyError, request: FastifyRequest): Problem {
+  const first = error.validation?.[0]
+  const where = error.validationContext === 'querystring' ? 'query' : error.validationContext ?? 'body'
+  const path = (first?.instancePath ?? '').slice(1).replaceAll('/', '.')
+  const extra = first?.keyword === 'additionalProperties' ? String(first.params.additionalProperty) : undefined
+  const missing = first?.keyword === 'required' ? String(first.params.missingProperty) : undefined
+  const field = [path, extra ?? missing].filter(part => part !== undefined && part !== '').join('.')
+  const known = extra === undefined ? [] : Object.keys((request.routeOptions.schema?.[where === 'query' ? 'querystring' : 'body'] as { properties?: object } | undefined)?.properties ?? {})
+  const detail = extra !== undefined
+    ? `${where}: ${field} is not known here; known are ${known.join(', ')}`
+    : missing !== undefined ? `${where}: ${field} is missing` : `${where}${field === '' ? '' : `: ${field}`} ${first?.message ?? error.message}${wordsIn(first?.params)}`
+  return { title: 'Bad Request', status: 400, detail, code: FAULTS.InvalidArgument.code, name: 'InvalidArgument', ...(field === '' ? {} : { setting: field }) }
+}
+
+const wordsIn = (params: Record<string, unknown> | undefined): string => Array.isArray(params?.allowedValues) ? `: ${params.allowedValues.join(', ')}` : ''

@@ -1,0 +1,97 @@
+import { isAbsolute } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import { nameOfFile, parseRegistration } from '../../../config/service-registration.ts'
+import { environmentName, settingNames, settingOf, type AllSettings } from '../../../config/settings.ts'
+import { SoaError } from '../../../core/errors.ts'
+import type { RegisteredService, ServiceRegistry } from '../../../store/service-registry.ts'
+import { answers, json, page, ref, serviceBody } from './schemas.ts'
+
+/** A node as `GET nodes` shows it. */
+export interface NodeView {
+  readonly id: string
+  readonly machine: string
+  readonly pid: number
+  readonly state: 'Online' | 'Draining' | 'Offline'
+  readonly cores: number
+  readonly busy: number
+  readonly tasks: number
+  readonly heartbeatAgeMs: number
+  readonly groups: readonly string[]
+  readonly labels: Readonly<Record<string, string>>
+}
+
+export interface Nodes {
+  list (): Promise<NodeView[]>
+  /** Draining: no new task. False: no such node. */
+  setDraining (id: string, isDraining: boolean): Promise<boolean>
+}
+
+export interface ClusterRoutesNeeds {
+  nodes: Nodes
+  services: ServiceRegistry
+  settings: AllSettings
+  now: () => number
+}
+
+/** A WSDL with its schemas (config/load-services.ts has the same bound). */
+const MAX_SERVICE_BYTES = 20 * 1024 * 1024
+
+export function clusterRoutes (app: FastifyInstance, { nodes, services, settings, now }: ClusterRoutesNeeds): void {
+  app.get('/nodes', { schema: { tags: ['nodes'], summary: 'All nodes', response: answers({ 200: json('nodes', page(ref('Node'))) }) } },
+    async () => ({ items: await nodes.list() }))
+
+  for (const [what, summary] of [['drain', 'Give the node no new tasks'], ['resume', 'Give it tasks again']] as const) {
+    app.post<{ Params: { id: string } }>(`/nodes/:id/${what}`, { schema: { tags: ['nodes'], summary, response: answers({ 200: json('the node', ref('Node')) }) } },
+      async request => {
+        const { id } = request.params
+        const isKnown = await nodes.setDraining(id, what === 'drain')
+        const node = isKnown ? (await nodes.list()).find(node => node.id === id) : undefined
+        if (node === undefined) throw Object.assign(new Error(`no node ${id.slice(0, 100)} is known here`), { statusCode: 404 })
+        return node
+      })
+  }
+
+  app.get('/services', { schema: { tags: ['services'], summary: 'Registered services', response: answers({ 200: json('services', page(ref('Service'))) }) } },
+    // Without the documents: a dozen services would be megabytes.
+    async () => ({ items: (await services.list()).map(({ name, version, file, wsdlFile, addedAt }) => ({ name, version, file, wsdlFile, addedAt })) }))
+
+  app.get<{ Params: { name: string }, Querystring: { version?: string } }>('/services/:name', {
+    schema: {
+      tags: ['services'],
+      summary: 'One service with its registration file and WSDL',
+      querystring: { type: 'object', properties: { version: { type: 'string' } }, additionalProperties: false },
+      response: answers({ 200: json('the service', ref('Service')) })
+    }
+  }, async request => services.get(request.params.name, request.query.version))
+
+  app.put<{ Params: { name: string }, Body: { config: string, file: string, name?: string, version?: string, wsdlFile?: string, documents?: Record<string, string> } }>('/services/:name', {
+    bodyLimit: MAX_SERVICE_BYTES,
+    schema: { tags: ['services'], summary: 'Register a service, or replace it', body: serviceBody, response: answers({ 200: json('the service', ref('Service')) }) }
+  }, async request => {
+    const { config, file, wsdlFile, documents = {}, version: saidVersion, name: saidName } = request.body
+    if (!isAbsolute(file)) throw new SoaError('InvalidArgument', { argument: 'file', why: `an absolute path, as nodes see it, not ${file.slice(0, 200)}` })
+    const { name, version } = nameOfFile(file)
+    for (const said of [request.params.name, saidName ?? name]) {
+      // The name lies in the file's name on HPC Pack too; two that differ would be two services for two readers.
+      if (said.toLowerCase() !== name.toLowerCase()) throw new SoaError('InvalidArgument', { argument: 'name', why: `${said.slice(0, 100)} is not the name that the file ${file} has: ${name}` })
+    }
+    if (saidVersion !== undefined && saidVersion !== version) throw new SoaError('InvalidArgument', { argument: 'version', why: `${saidVersion} is not the version that the file ${file} has: ${version ?? 'none'}` })
+    if (wsdlFile !== undefined && documents[wsdlFile] === undefined) throw new SoaError('InvalidArgument', { argument: 'documents', why: `${wsdlFile}, the wsdlFile, is not among them` })
+    const { warnings } = parseRegistration(config, file)
+    const service: RegisteredService = { name, version, config, file, wsdlFile, documents, addedAt: new Date(now()).toISOString() }
+    await services.put(service)
+    const { config: _config, documents: _documents, ...shown } = service
+    return { ...shown, warnings }
+  })
+
+  app.get('/settings', { schema: { tags: ['settings'], summary: 'Every setting and what this head runs with', response: answers({ 200: json('settings', page(ref('Setting'))) }) } },
+    async () => ({
+      items: settingNames().map(name => {
+        const { scope, unit, default: fallback, min, max, oneOf, says } = settingOf(name)
+        return { name, scope, unit, value: shownValue(name, settings[name]), default: fallback, min, max, oneOf, environment: environmentName(name), says }
+      })
+    }))
+}
+
+/** A Redis URL may hold a password, and this answer goes to anybody who can call the head. */
+const shownValue = (name: string, value: string | number | boolean): string | number | boolean => name === 'redis' ? String(value).replace(/\/\/[^@/]*@/, '//…@') : value

@@ -1,0 +1,147 @@
+import { SETTINGS, settingNames } from '../../../config/settings.ts'
+
+/** JSON Schemas of surface.md: what bodies are checked against, answers are written by, and `/api/v1/openapi.json` is printed from. */
+
+type Schema = Record<string, unknown>
+const text = (description: string, more: Schema = {}): Schema => ({ type: 'string', description, ...more })
+const count = (description: string): Schema => ({ type: 'integer', minimum: 0, description })
+const orNull = (schema: Schema): Schema => ({ ...schema, type: [schema.type as string, 'null'] })
+const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({ type: 'object', properties, ...more })
+const list = (items: Schema): Schema => ({ type: 'array', items })
+export const page = (item: Schema): Schema => object({ items: list(item), next: text('cursor of the following page; absent at the end') }, { required: ['items'] })
+export const ref = (name: string): Schema => ({ $ref: `${name}#` })
+
+const STATES = ['Starting', 'Running', 'Suspended', 'Finished', 'Failed', 'Canceled']
+
+const problem = object({
+  title: text('the status in words'),
+  status: { type: 'integer' },
+  detail: text('what is wrong, for people; names setting, limit and value where there are any'),
+  code: { type: 'integer', description: 'HPC Pack\'s number (SOAFaultCode), where it has one' },
+  name: text('HPC Pack\'s name, or ours where it has none: what programs compare'),
+  setting: text('the setting or field that refused'),
+  limit: text('its limit'),
+  value: text('the value that was seen')
+}, { $id: 'Problem', required: ['title', 'status', 'detail'] })
+
+const counters = object({
+  total: count('requests taken'), processed: count('requests with a response'), processing: count('requests at a service instance'), faulted: count('responses that are faults')
+}, { type: ['object', 'null'], description: 'null while nobody serves the session' })
+
+const client = object({
+  clientId: text(''),
+  state: text('ClientConnected, EndRequests, AllRequestDone, GetResponse or Disconnected'),
+  status: text('Ready, Processing, Finished or Unknown'),
+  total: count('requests taken'),
+  flushed: count('requests that Flush or EndRequests answered for'),
+  processed: count('requests with a response'),
+  faulted: count('responses that are faults'),
+  endRequests: { type: 'boolean' }
+}, { $id: 'Client' })
+
+const task = object({
+  id: text('never used twice'), node: text('node that it runs on'), pid: { type: ['integer', 'null'], description: 'of the service host' }, state: text('Queued, Dispatching, Running, Canceling, Finishing, Finished, Failed or Canceled'), capacity: count('cores')
+}, { $id: 'Task' })
+
+const session = object({
+  sessionId: text('a number below 2^31, as text'),
+  service: text('as it is registered'),
+  version: text('of the service'),
+  durable: { type: 'boolean' },
+  state: text('', { enum: STATES }),
+  why: text('why it is no longer running'),
+  createdAt: text('', { format: 'date-time' }),
+  priority: count('0 … 4000, higher goes first'),
+  minUnits: count('service instances, all of them or none'),
+  maxUnits: count('service instances at most'),
+  settings: object({}, { additionalProperties: true, description: 'what the session overrides' }),
+  brokerPid: orNull({ type: 'integer', description: 'process that serves it; null while nobody does' }),
+  brokerUniqueId: text('new for every incarnation of its broker'),
+  endpoints: object({ http: text('where SOAP requests go', { format: 'uri' }), netTcp: orNull(text('null while there is none')) }),
+  counters,
+  clients: list(ref('Client')),
+  tasks: list(ref('Task')),
+  bytes: orNull(count('kept in the store'))
+}, { $id: 'Session' })
+
+const node = object({
+  id: text('name of the node, kept across restarts'),
+  machine: text(''),
+  pid: count('of the node manager'),
+  state: text('Online: takes tasks · Draining: takes no new ones · Offline: no heartbeat'),
+  cores: count('slots'),
+  busy: count('slots in use'),
+  tasks: count('tasks there'),
+  heartbeatAgeMs: count('since it was heard last'),
+  groups: list(text('')),
+  labels: object({}, { additionalProperties: { type: 'string' } })
+}, { $id: 'Node' })
+
+const service = object({
+  name: text(''),
+  version: text(''),
+  file: text('where the registration file lies; paths in it are relative to this'),
+  wsdlFile: text(''),
+  addedAt: text('', { format: 'date-time' }),
+  config: text('the registration file (HPC Pack\'s XML)'),
+  documents: object({}, { additionalProperties: { type: 'string' }, description: 'WSDL and schemas by absolute path' }),
+  warnings: list(text(''))
+}, { $id: 'Service' })
+
+const setting = object({
+  name: text(''),
+  scope: text('', { enum: ['process', 'session'] }),
+  unit: text(''),
+  value: { type: ['number', 'string', 'boolean'], description: 'what this head runs with' },
+  default: { type: ['number', 'string', 'boolean'] },
+  min: { type: 'integer' },
+  max: { type: 'integer' },
+  oneOf: list(text('')),
+  environment: text('variable that sets it'),
+  says: text('what it means')
+}, { $id: 'Setting' })
+
+export const SHARED: Schema[] = [problem, client, task, session, node, service, setting]
+
+const sessionSettings = object(Object.fromEntries(settingNames('session').map(name => [name, {
+  type: typeof SETTINGS[name].default === 'number' ? ['number', 'string'] : typeof SETTINGS[name].default, // numbers may come as text: `--set name=value` has no types
+  description: `${SETTINGS[name].says}; ${SETTINGS[name].unit}, default ${String(SETTINGS[name].default)}`
+}])), { additionalProperties: { type: ['number', 'string'] }, description: 'a name that is none of these is refused' })
+
+/** `POST sessions`. Ranges are checked behind, by the same code that checks every other way in; here only what is there and its type. */
+export const sessionRequest = object({
+  service: text('a registered service'),
+  version: text('absent: the unversioned one, else the highest'),
+  durable: { type: 'boolean', description: 'default false: interactive' },
+  minUnits: { type: 'integer', description: 'service instances, all of them or none; default 1' },
+  maxUnits: { type: 'integer', description: 'service instances at most; default: all slots' },
+  priority: { type: 'integer', description: '0 … 4000, higher goes first; default 2000' },
+  settings: sessionSettings
+}, { required: ['service'], additionalProperties: false })
+
+export const sessionQuery = object({
+  state: text('only sessions in this state', { enum: STATES }),
+  service: text('only sessions of this service'),
+  cursor: text('`next` of the page before'),
+  limit: text('1 … 1000 sessions a page, default 100', { pattern: '^[0-9]{1,4}$' })
+}, { additionalProperties: false })
+
+export const responsesQuery = object({
+  from: text('begin: all again · current: from where this client stopped', { enum: ['begin', 'current'] }),
+  limit: text('responses at most', { pattern: '^[0-9]{1,9}$' })
+}, { additionalProperties: false })
+
+/** `PUT services/{name}`: what config/load-services.ts reads from disk. */
+export const serviceBody = object({
+  name: text('as in the path'),
+  version: text('as in the name of the file'),
+  config: text('the registration file (HPC Pack\'s XML)'),
+  file: text('absolute path of the registration file: `assembly` in it is relative to it'),
+  wsdlFile: text('absolute path of the main WSDL'),
+  documents: object({}, { additionalProperties: { type: 'string' }, description: 'text of the WSDL and of every schema it imports, by absolute path' }),
+  addedAt: text('')
+}, { required: ['config', 'file'], additionalProperties: false })
+
+/** Answers of a route: the good ones as given, every other one a problem. */
+export const answers = (good: Record<string, Schema>): Schema => ({ ...good, default: { description: 'refused', content: { 'application/problem+json': { schema: ref('Problem') } } } })
+export const json = (description: string, schema: Schema): Schema => ({ description, content: { 'application/json': { schema } } })
