@@ -1,0 +1,243 @@
+import { SoaError, isSoaError } from '../core/errors.ts'
+import { systemClock, type Clock } from '../core/clock.ts'
+import type { Logger } from '../core/log.ts'
+import type { MessageStore, Settlement, StoredClient, StoredRequest, StoredResponse } from './message-store.ts'
+import { packRequest, packResponse, unpackRequest, unpackResponse } from './pack.ts'
+import { NotYet } from './redis-call.ts'
+import { sessionKeys, type SessionKeys } from './redis-keys.ts'
+import { loadClients } from './redis-load.ts'
+import { SessionOwner } from './redis-owner.ts'
+import { int, list, script, text, type Argument, type Reply } from './redis-script.ts'
+import type { Redis } from './redis.ts'
+
+const APPEND = script('append')
+const COMMIT = script('commit')
+const SETTLE = script('settle')
+const DISCARD = script('discard')
+const RELEASE = script('release')
+const READ = script('read')
+const REQUESTS = script('requests')
+const PURGE = script('purge')
+const TOTALS = script('totals')
+const CLIENTS = script('clients')
+const LET_GO = script('let-go')
+const REMOVE = script('remove')
+
+const RELEASED_A_STEP = 1000
+const REMOVED_A_STEP = 300
+const READ_AT_MOST = 10_000
+
+/** What an acknowledged commit is safe against (design.md): process: kill -9 of all but Redis · disk: and of Redis, power loss · replicas: and loss of the primary. */
+export type Level = 'process' | 'disk' | 'replicas'
+
+export interface OpenSession {
+  /** A connection of kind `commands` (redis.ts); sessions may share it. It stays open when the store is closed. */
+  readonly redis: Redis
+  readonly prefix: string
+  readonly sessionId: string
+  /** `process` and `disk` differ in Redis's own settings, which `checkDurable` looks at; `replicas` makes each commit wait for them too. */
+  readonly level: Level
+  /** True: a new session, refused with Broker_SessionIdAlreadyExists when it has data. False: raise it, refused with storeLost when it has none. */
+  readonly create: boolean
+  readonly log: Logger
+  readonly limits?: {
+    /** Setting maxSessionBytes; 0 or undefined: none. */
+    readonly maxSessionBytes?: number | undefined
+    /** Setting storeTimeoutMs, default 30 s. */
+    readonly timeoutMs?: number | undefined
+  } | undefined
+  /** Replicas that a commit waits for at level `replicas`, default 1. A guarantee only with all of them. */
+  readonly replicas?: number | undefined
+  readonly clock?: Clock | undefined
+}
+
+/** The queues of one session in Redis: every move is one Lua script of store/lua under the owner's token. */
+export class RedisMessageStore implements MessageStore {
+  readonly #owner: SessionOwner
+  readonly #keys: SessionKeys
+  readonly #opened: OpenSession
+  readonly #timeoutMs: number
+  readonly #stop: AbortController
+  #settling: Promise<unknown> = Promise.resolve()
+  #isClosed = false
+
+  private constructor (opened: OpenSession, owner: SessionOwner, keys: SessionKeys, timeoutMs: number, stop: AbortController) {
+    this.#opened = opened
+    this.#owner = owner
+    this.#keys = keys
+    this.#timeoutMs = timeoutMs
+    this.#stop = stop
+  }
+
+  /** Takes the session over: from now on every write of an earlier owner is refused with storeFenced. */
+  static async open (opened: OpenSession): Promise<RedisMessageStore> {
+    const { redis, prefix, sessionId, create, log, limits, clock = systemClock } = opened
+    const keys = sessionKeys(prefix, sessionId)
+    const timeoutMs = limits?.timeoutMs ?? 30_000
+    const stop = new AbortController()
+    const owner = await SessionOwner.claim({ redis, log, timeoutMs, clock, signal: stop.signal, sessionId, keys, mode: create ? 'create' : 'raise' })
+    return new RedisMessageStore(opened, owner, keys, timeoutMs, stop)
+  }
+
+  async append (clientId: string, displayId: string, batch: readonly StoredRequest[]): Promise<void> {
+    if (batch.length === 0) return
+    const { client, requests } = this.#keys.of(clientId)
+    const quota = this.#opened.limits?.maxSessionBytes ?? 0
+    let batchId = -1
+    let top = 0
+    const rows: Argument[] = []
+    for (const request of batch) {
+      rows.push(request.seq, packRequest(request))
+      batchId = Math.max(batchId, request.batchId)
+      top = Math.max(top, request.seq)
+    }
+    const [writes, tooMany] = list(await this.#run(APPEND, [this.#keys.meta, this.#keys.clients, client, requests], [clientId, displayId, quota, batchId, ...rows]))
+    if (int(tooMany) > 0) throw new SoaError('StorageSpaceNotSufficient', { setting: 'maxSessionBytes', value: int(tooMany), limit: quota })
+    this.#owner.moved(int(writes))
+    this.#owner.acknowledged(clientId, { appended: top })
+  }
+
+  async commit (clientId: string, displayId: string, through: { seq: number, committed: number, endOfMessages: boolean, batchId: number }): Promise<void> {
+    const args = [clientId, displayId, through.seq, through.committed, through.endOfMessages ? 1 : 0, through.batchId]
+    const wait = this.#opened.level === 'replicas' ? () => this.#replicated() : undefined
+    this.#owner.moved(int(await this.#run(COMMIT, [this.#keys.meta, this.#keys.clients, this.#keys.of(clientId).client], args, wait)))
+    this.#owner.acknowledged(clientId, { committedSeq: through.seq })
+  }
+
+  async discard (clientId: string, afterSeq: number): Promise<void> {
+    const { client, requests } = this.#keys.of(clientId)
+    this.#owner.moved(int(await this.#run(DISCARD, [this.#keys.meta, client, requests], [afterSeq])))
+  }
+
+  /** One at a time: after a lost connection it must be clear whose responses landed without an answer. */
+  settle (batch: readonly Settlement[]): Promise<Array<{ clientId: string, seq: number, at: number }>> {
+    const turn = this.#settling.then(() => this.#settle(batch))
+    this.#settling = turn.catch(() => { /* told to its own caller; the next one has its own try */ })
+    return turn
+  }
+
+  async #settle (batch: readonly Settlement[]): Promise<Array<{ clientId: string, seq: number, at: number }>> {
+    if (batch.length === 0) return []
+    const rows = new Map<string, Array<{ seq: number, isFault: boolean, row: Buffer }>>()
+    for (const { clientId, seq, isFault, requestAction, response } of batch) {
+      const row = { seq, isFault, row: packResponse({ seq, isFault, requestAction, envelope: response }) }
+      const of = rows.get(clientId)
+      if (of === undefined) rows.set(clientId, [row])
+      else of.push(row)
+    }
+    const kept: Array<{ clientId: string, seq: number, at: number }> = []
+    let ids: string[] = []
+    const reply = await this.#runMade(SETTLE, () => {
+      const keys = [this.#keys.meta]
+      const args: Argument[] = []
+      ids = []
+      for (const [clientId, all] of rows) {
+        const left = all.filter(({ seq }) => {
+          const at = this.#owner.takeLanded(clientId, seq)
+          if (at !== undefined) kept.push({ clientId, seq, at })
+          return at === undefined
+        })
+        rows.set(clientId, left)
+        if (left.length === 0) continue
+        const { client, requests, responses } = this.#keys.of(clientId)
+        ids.push(clientId)
+        keys.push(client, requests, responses)
+        args.push(left.length)
+        for (const { seq, isFault, row } of left) args.push(seq, isFault ? 1 : 0, row)
+      }
+      return ids.length === 0 ? undefined : { keys, args }
+    })
+    const flat = list(reply)
+    if (flat.length > 0) this.#owner.moved(int(flat[0]))
+    for (let i = 1; i < flat.length; i += 3) {
+      const clientId = ids[int(flat[i])] ?? ''
+      const at = int(flat[i + 2])
+      kept.push({ clientId, seq: int(flat[i + 1]), at })
+      this.#owner.acknowledged(clientId, { responses: at + 1 })
+    }
+    return kept
+  }
+
+  async read (clientId: string, from: number, count: number, maxBytes: number): Promise<StoredResponse[]> {
+    if (count <= 0) return []
+    const { client, responses } = this.#keys.of(clientId)
+    const flat = list(await this.#run(READ, [this.#keys.meta, client, responses], [from, Math.min(count, READ_AT_MOST), maxBytes]))
+    const found: StoredResponse[] = []
+    for (let i = 0; i < flat.length; i += 2) found.push(unpackResponse(flat[i + 1] as Buffer, int(flat[i])))
+    return found
+  }
+
+  async requests (clientId: string, seqs: readonly number[]): Promise<StoredRequest[]> {
+    if (seqs.length === 0) return []
+    const rows = list(await this.#run(REQUESTS, [this.#keys.meta, this.#keys.of(clientId).requests], [...seqs]))
+    return rows.filter(row => row !== null).map(row => unpackRequest(row as Buffer))
+  }
+
+  async release (clientId: string, through: number): Promise<void> {
+    const { client, responses } = this.#keys.of(clientId)
+    for (;;) {
+      const [writes, more] = list(await this.#run(RELEASE, [this.#keys.meta, client, responses], [through, RELEASED_A_STEP]))
+      this.#owner.moved(int(writes))
+      if (int(more) === 0) return
+    }
+  }
+
+  async load (): Promise<StoredClient[]> {
+    return await loadClients((of, keys, args) => this.#run(of, keys, args), this.#keys)
+  }
+
+  async purge (clientId: string): Promise<void> {
+    const { client, requests, responses } = this.#keys.of(clientId)
+    await this.#owner.leaving(clientId, async () => {
+      this.#owner.moved(int(await this.#run(PURGE, [this.#keys.meta, this.#keys.clients, client, requests, responses], [clientId])))
+    })
+  }
+
+  async purged (): Promise<{ total: number, processed: number, faulted: number }> {
+    const [total, processed, faulted] = list(await this.#run(TOTALS, [this.#keys.meta], []))
+    return { total: int(total), processed: int(processed), faulted: int(faulted) }
+  }
+
+  async bytes (): Promise<number> { return int(list(await this.#run(TOTALS, [this.#keys.meta], []))[3]) }
+
+  async close (keep: boolean): Promise<void> {
+    if (this.#isClosed) return
+    if (!keep) await this.#remove()
+    // Refused for good: there is no token to give back.
+    else if (!this.#owner.isRefused) await this.#run(LET_GO, [this.#keys.meta], [])
+    this.#isClosed = true
+    this.#stop.abort(new SoaError('StorageClosed', {}))
+  }
+
+  async #remove (): Promise<void> {
+    const { meta, clients, of } = this.#keys
+    this.#owner.forget()
+    try {
+      const ids = list(await this.#run(CLIENTS, [meta, clients], [])).map(text)
+      // The session itself goes last: a removal cut short is found again and ended by the next one.
+      for (let from = 0; from === 0 || from < ids.length; from += REMOVED_A_STEP) {
+        const step = ids.slice(from, from + REMOVED_A_STEP)
+        await this.#run(REMOVE, [meta, clients, ...step.flatMap(id => Object.values(of(id)) as string[])], [from + REMOVED_A_STEP >= ids.length ? 1 : 0, ...step])
+      }
+    } catch (error) {
+      if (!isSoaError(error, 'storeLost')) throw error // nothing of the session is there: that is what was wanted
+    }
+  }
+
+  /** WAIT counts what this connection wrote last, and every commit writes; the replicas then have all that came before it too. */
+  async #replicated (): Promise<void> {
+    const wanted = this.#opened.replicas ?? 1
+    // Short and again: WAIT holds up everything behind it on this connection.
+    const reached = await this.#opened.redis.wait(wanted, Math.min(500, Math.floor(this.#timeoutMs / 10)))
+    if (reached < wanted) throw new NotYet(`${reached} of ${wanted} replicas have the commit (level replicas)`)
+  }
+
+  #run (of: Parameters<SessionOwner['run']>[0], keys: string[], args: Argument[], then?: (reply: Reply) => Promise<void>): Promise<Reply> {
+    return this.#runMade(of, () => ({ keys, args }), then)
+  }
+
+  async #runMade (...[of, make, then]: Parameters<SessionOwner['run']>): Promise<Reply> {
+    if (this.#isClosed) throw new SoaError('StorageClosed', {})
+    return await this.#owner.run(of, make, then)
+  }
+}
