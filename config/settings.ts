@@ -42,6 +42,8 @@ export const SETTINGS = {
   taskCancelGracePeriod: { default: 15_000, unit: 'ms', scope: 'session', says: 'time between SIGTERM and SIGKILL for a service host (HPC Pack default: 15 s)' },
   hookTimeoutMs: { default: 30_000, unit: 'ms', scope: 'session', min: 1, says: 'longest time of one asynchronous hook of a custom broker' },
   maxRequestCacheBytes: { default: 67_108_864, unit: 'bytes', scope: 'session', says: 'waiting requests of a durable session kept in memory; the others are read from the store when their turn comes' },
+  unitIdleTimeoutMs: { default: 10_000, unit: 'ms', scope: 'session', says: 'service instances beyond those that minUnits asks for leave when the session has had no work for this long' },
+  taskFateTimeoutMs: { default: 5000, unit: 'ms', scope: 'session', says: 'a broken connection is judged when it is known how the task ended, at the latest after this long' },
   maxSessionBytes: { default: 0, unit: 'bytes', scope: 'session', says: 'stored requests and responses of one session above which new requests are refused with StorageSpaceNotSufficient; 0: no limit of its own' },
   // Processes: where they listen, what they call, what they keep
   head: { default: 'http://127.0.0.1:8080', unit: 'text', scope: 'process', by: ['client'], says: 'the head that a command or a client talks to' },
