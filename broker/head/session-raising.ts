@@ -3,6 +3,7 @@ import { isSoaError, SoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { DemandBoard } from '../../store/placement-store.ts'
 import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
+import type { SessionView } from '../contract.ts'
 import { after, canBeRaised, statesWith, whyNotServed } from './session.states.ts'
 import { Shared, type Turns } from './turns.ts'
 import { isServedThere, isUnknownThere, isUnreachable } from './worker-link.ts'
@@ -87,7 +88,7 @@ export class SessionRaising {
         const mine = await sessions.update(sessionId, { worker: worker.id }, { worker: from, state: statesWith('served') })
         if (mine === undefined) throw new SoaError('Broker_BrokerUnavailable', { sessionId }) // another head was faster, or it is gone: the caller looks again
         from = worker.id
-        const view = await worker.link.raise(mine).catch(error => { if (isServedThere(error)) return worker.link.view(sessionId); throw error })
+        const view = await this.#order(worker, mine)
         await sessions.update(sessionId, { state: after(mine.state, 'served') ?? mine.state, brokerUniqueId: view.brokerUniqueId, why: undefined }, { worker: worker.id, state: [mine.state] })
         pool.settled(worker.id, sessionId)
         log.info({ sessionId, workerId: worker.id }, 'session served')
@@ -176,9 +177,21 @@ export class SessionRaising {
     }
   }
 
+  /** The worker starts it, or raises it when it was served before, whatever its record says by now. */
+  async #order (worker: Worker, record: SessionRecord): Promise<SessionView> {
+    const { sessionId, state, brokerUniqueId } = record
+    const isNew = state === 'Starting' && brokerUniqueId === undefined
+    try {
+      return await worker.link.raise(isNew || state !== 'Starting' ? record : { ...record, state: 'Suspended' })
+    } catch (error) {
+      if (!isServedThere(error)) throw error
+      return await worker.link.view(sessionId).catch(view => { throw isUnknownThere(view) ? new SoaError('Broker_BrokerUnavailable', { sessionId }, { cause: error }) : view }) // being opened by another order
+    }
+  }
+
   async #raiseThere (record: SessionRecord, worker: Worker): Promise<Worker> {
     const { sessions, pool } = this.#needs
-    const view = await worker.link.raise(record).catch(error => { if (isServedThere(error)) return worker.link.view(record.sessionId); throw error })
+    const view = await this.#order(worker, record)
     await sessions.update(record.sessionId, { state: after(record.state, 'served') ?? record.state, brokerUniqueId: view.brokerUniqueId, why: undefined }, { worker: worker.id, state: [record.state] })
     pool.settled(worker.id, record.sessionId)
     return worker

@@ -68,11 +68,11 @@ const node = object({
   id: text('name of the node, kept across restarts'),
   machine: text(''),
   pid: count('of the node manager'),
-  state: text('Online: takes tasks · Draining: takes no new ones · Offline: no heartbeat'),
+  state: text('up: takes tasks · draining: takes no new ones · dead: no heartbeat', { enum: ['up', 'draining', 'dead'] }),
   cores: count('slots'),
   busy: count('slots in use'),
   tasks: count('tasks there'),
-  heartbeatAgeMs: count('since it was heard last'),
+  heartbeatAgeMs: count('since it was heard last; absent when it is dead'),
   groups: list(text('')),
   labels: object({}, { additionalProperties: { type: 'string' } })
 }, { $id: 'Node' })
