@@ -1,0 +1,224 @@
+import { Agent } from 'undici'
+import { SoaError } from '../core/errors.ts'
+import type { SoapCaller } from '../transport/channel.ts'
+import { httpCaller } from '../transport/http/connector.ts'
+import type { AnyContract, ContractType } from './contract-types.ts'
+import { BrokerClient, type ClientOptions } from './broker-client.ts'
+import { clientKey } from './client-id.ts'
+import { READ_LIMITS } from './fault.ts'
+import { restCall, type RestCall } from './rest.ts'
+import { openService, type Service } from './service.ts'
+
+/** Where a head listens when nobody says otherwise (the setting `head`). */
+export const DEFAULT_HEAD = 'http://127.0.0.1:8080'
+
+/** How a session reaches its head, whether it is created or attached to. */
+export interface ConnectOptions {
+  /** URL of a head; default `http://127.0.0.1:8080`. */
+  readonly head?: string | undefined
+  /** Ends creating or attaching; the session itself lives on. */
+  readonly signal?: AbortSignal | undefined
+  /** How long a head that cannot be reached is tried, milliseconds, from the first failure on; default 60,000. Sends use the same unless the client says otherwise. */
+  readonly retryForMs?: number | undefined
+}
+
+/** What a new session is to be. Whatever is left out is taken from the service's registration file, then from the head's settings. */
+export interface SessionOptions extends ConnectOptions {
+  /** Name of a registered service. */
+  readonly service: string
+  /** `1.2`, …; left out: the unversioned one, else the highest. */
+  readonly version?: string | undefined
+  /** Requests and responses survive the client, the broker, the head and the node; default false (`DurableSession`: always true). */
+  readonly durable?: boolean | undefined
+  /** Service instances wanted at least (all or none) and at most. */
+  readonly minUnits?: number | undefined
+  readonly maxUnits?: number | undefined
+  /** 0 … 4000, higher goes first; default 2000. */
+  readonly priority?: number | undefined
+  /** Session settings by name (`soa settings`): `{ messageResendLimit: 0 }`. */
+  readonly settings?: Readonly<Record<string, number | string>> | undefined
+}
+
+/** One broker client of a session. */
+export interface ClientInfo {
+  readonly clientId: string
+  readonly state: string
+  readonly status: string
+  /** Requests that the broker has taken; those covered by flushes; those answered; those answered by a fault. */
+  readonly total: number
+  readonly flushed: number
+  readonly processed: number
+  readonly faulted: number
+  readonly endRequests: boolean
+}
+
+/** The session object of REST and CLI (surface.md). */
+export interface SessionInfo {
+  readonly sessionId: string
+  readonly service: string
+  readonly version?: string | undefined
+  readonly durable: boolean
+  readonly state: 'Starting' | 'Running' | 'Suspended' | 'Finished' | 'Failed' | 'Canceled'
+  readonly why?: string | undefined
+  readonly brokerPid?: number | null | undefined
+  readonly endpoints: { readonly http: string, readonly netTcp: string | null }
+  readonly counters: { readonly total: number, readonly processed: number, readonly processing: number, readonly faulted: number }
+  readonly clients: readonly ClientInfo[]
+  readonly tasks: ReadonlyArray<{ readonly id: string, readonly node: string, readonly pid?: number | undefined, readonly state: string, readonly capacity: number }>
+  readonly bytes: number
+}
+
+const DEFAULT_RETRY_FOR_MS = 60_000
+/** A pull may wait for hours, and each client may have one; the others must not wait behind them. */
+const CONTROLLER_CONNECTIONS = 256
+/** The broker cuts its pages at 16 MiB, or at one message if that is larger. */
+const MAX_PAGE_BYTES = 1024 * 1024 * 1024
+
+/**
+ * A stay at a service: requests go in through broker clients, responses come out of them.
+ *
+ * Created over REST, talked to over SOAP. An interactive session ends with the object that created it (`close` or `await using`);
+ * a durable one, and one that was attached to, is left running when it is disposed of.
+ */
+export class Session implements AsyncDisposable {
+  readonly id: string
+  readonly service: string
+  readonly isDurable: boolean
+  /** Where requests go: `http://…/{id}/Http`. */
+  readonly endpoint: string
+  readonly #agent: Agent
+  readonly #head: string
+  readonly #retryForMs: number
+  readonly #isOurs: boolean
+  readonly #controller: SoapCaller
+  readonly #clients = new Map<string, BrokerClient<AnyContract>>()
+  #opened: Promise<Service> | undefined
+  #isReleased = false
+
+  /** Use `Session.create` or `Session.attach`. */
+  protected constructor (info: SessionInfo, ways: SessionWays) {
+    this.id = info.sessionId
+    this.service = info.service
+    this.isDurable = info.durable
+    this.endpoint = info.endpoints.http
+    this.#agent = ways.agent
+    this.#head = ways.head
+    this.#retryForMs = ways.retryForMs
+    this.#isOurs = ways.isOurs
+    this.#controller = httpCaller(`${this.endpoint}/Controller`, { connections: CONTROLLER_CONNECTIONS, maxMessageSize: MAX_PAGE_BYTES, ...READ_LIMITS })
+  }
+
+  /**
+   * Opens a new session; resolves when its broker takes requests.
+   *
+   * @throws `ProblemError` with HPC Pack's name in `fault` (`Service_NotFound`, `ServiceVersion_NotFound`, `Broker_TooManyBrokerRunning`, …),
+   * `ConnectionError` when no head answers.
+   */
+  static async create (options: SessionOptions): Promise<Session> { return new Session(...await open(options, options.durable ?? false)) }
+
+  /** Joins a session that is there, interactive or durable. @throws `ProblemError` with `InvalidSessionId` when there is none of this id. */
+  static async attach (id: string | number, options: ConnectOptions = {}): Promise<Session> { return new Session(...await join(id, options)) }
+
+  /**
+   * The broker client of this id: its own requests, responses and EndRequests. The same id, in any case, gives the same object.
+   *
+   * @param clientId at most 128 characters of letters, digits, blanks and `_ - { }`; default: the empty id, which all who name none share.
+   * @param options of the first call for this id.
+   * @throws `SoaError` with `Broker_InvalidClientIdOrTooLong`.
+   */
+  client<C extends ContractType<C> = AnyContract> (clientId = '', options: ClientOptions = {}): BrokerClient<C> {
+    const key = clientKey(clientId)
+    let client = this.#clients.get(key)
+    if (!client) {
+      client = new BrokerClient<AnyContract>({
+        caller: this.#controller,
+        clientId,
+        isDurable: this.isDurable,
+        openService: () => this.#service(),
+        totals: signal => this.#totals(key, signal),
+        options: { ...options, retryForMs: options.retryForMs ?? this.#retryForMs }
+      })
+      this.#clients.set(key, client)
+    }
+    return client as unknown as BrokerClient<C>
+  }
+
+  /** The session as the head sees it: state, counters, clients, tasks. */
+  status (options: { signal?: AbortSignal | undefined } = {}): Promise<SessionInfo> { return this.#rest({ method: 'GET', path: `sessions/${this.id}`, isRepeatable: true, ...options }) }
+
+  /** Work stops; stored responses stay readable. Canceling what is canceled or finished changes nothing. */
+  cancel (options: { signal?: AbortSignal | undefined } = {}): Promise<SessionInfo> { return this.#rest({ method: 'POST', path: `sessions/${this.id}/cancel`, isRepeatable: true, ...options }) }
+
+  /** Destroys the session with all its requests and responses, and lets go of the connections. Closing twice is no error. */
+  async close (options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    if (this.#isReleased) return
+    await this.#rest({ method: 'DELETE', path: `sessions/${this.id}`, isRepeatable: true, ...options })
+    await this.detach()
+  }
+
+  /** Lets go of the connections; the session lives on and can be attached to. */
+  async detach (): Promise<void> {
+    if (this.#isReleased) return
+    this.#isReleased = true
+    await Promise.all([this.#agent.destroy(), this.#controller.close()])
+  }
+
+  /** Closes an interactive session that this object created; lets go of any other. */
+  [Symbol.asyncDispose] (): Promise<void> { return this.#isOurs && !this.isDurable ? this.close() : this.detach() }
+
+  #service (): Promise<Service> {
+    // One that failed is forgotten: the next call tries anew.
+    return (this.#opened ??= openService({ agent: this.#agent, endpoint: this.endpoint, retryForMs: this.#retryForMs }).catch(error => { this.#opened = undefined; throw error }))
+  }
+
+  async #totals (key: string, signal?: AbortSignal): Promise<{ total: number, flushed: number } | undefined> {
+    const clients = await this.#rest<ClientInfo[]>({ method: 'GET', path: `sessions/${this.id}/clients`, isRepeatable: true, signal })
+    return clients.find(client => clientKey(client.clientId) === key)
+  }
+
+  #rest<T> (call: RestCall): Promise<T> {
+    if (this.#isReleased) throw new SoaError('Broker_AlreadyClosed', {})
+    return restCall<T>({ agent: this.#agent, head: this.#head, retryForMs: this.#retryForMs }, call)
+  }
+}
+
+/** A session whose requests and responses survive everybody in it; it is left running when the object is disposed of, until `close`. */
+export class DurableSession extends Session {
+  /** As `Session.create`, always durable. */
+  static override async create (options: Omit<SessionOptions, 'durable'>): Promise<DurableSession> { return new DurableSession(...await open(options, true)) }
+
+  /** As `Session.attach`. @throws `SoaError` with `InvalidAttachDurableSession` when the session is interactive. */
+  static override async attach (id: string | number, options: ConnectOptions = {}): Promise<DurableSession> {
+    const session = new DurableSession(...await join(id, options))
+    if (session.isDurable) return session
+    await session.detach()
+    throw new SoaError('InvalidAttachDurableSession', { sessionId: session.id })
+  }
+}
+
+interface SessionWays { agent: Agent, head: string, retryForMs: number, isOurs: boolean }
+type Reached = [info: SessionInfo, ways: SessionWays]
+
+async function open (options: SessionOptions, durable: boolean): Promise<Reached> {
+  const { signal, service, version, minUnits, maxUnits, priority, settings } = options
+  if (typeof service !== 'string' || service === '') throw new SoaError('InvalidArgument', { argument: 'service', why: 'the name of a registered service is needed' })
+  const body = { service, version, durable, minUnits, maxUnits, priority, settings }
+  return reach(options, true, { method: 'POST', path: 'sessions', body, signal, isRepeatable: false })
+}
+
+async function join (id: string | number, options: ConnectOptions): Promise<Reached> {
+  if (!/^[0-9]{1,10}$/.test(String(id))) throw new SoaError('Broker_InvalidSessionId', { sessionId: String(id) })
+  return reach(options, false, { method: 'GET', path: `sessions/${id}`, signal: options.signal, isRepeatable: true })
+}
+
+async function reach ({ head = DEFAULT_HEAD, retryForMs = DEFAULT_RETRY_FOR_MS }: ConnectOptions, isOurs: boolean, call: RestCall): Promise<Reached> {
+  // No time limits here: how long an answer may take is each call's own affair. A peer that vanished without a word is found by TCP's keep-alive.
+  const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 30_000, connect: { timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 30_000 } })
+  const ways = { agent, head: head.replace(/\/+$/, ''), retryForMs, isOurs }
+  try {
+    return [await restCall<SessionInfo>(ways, call), ways]
+  } catch (error) {
+    await agent.destroy()
+    throw error
+  }
+}
