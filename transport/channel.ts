@@ -27,6 +27,8 @@ export interface SoapEndpoint {
 /** A call to a service host, as a tagged value: failures here are part of the work. `reached` false: no byte of the request was sent. */
 export type CallResult =
   | { readonly outcome: 'answered', readonly reading: Reading }
+  /** 202, or 200 without a body: a one-way operation was taken. */
+  | { readonly outcome: 'accepted' }
   | { readonly outcome: 'timedOut' }
   | { readonly outcome: 'unreachable', readonly error: Error }
   | { readonly outcome: 'broken', readonly error: Error }

@@ -37,6 +37,8 @@ export class BrokerClient {
   /** Interactive: everything before this place has been delivered and freed. */
   #released = 0
   #reading: Promise<unknown> = Promise.resolve()
+  /** Calls in the same exchange that are not answered yet. */
+  #calls = 0
 
   constructor (needs: BrokerClientNeeds) {
     this.#needs = needs
@@ -57,8 +59,21 @@ export class BrokerClient {
   touch (): void {
     this.#disarm?.()
     this.#disarm = undefined
-    if (this.#life.state === 'Disconnected' || this.#life.state === 'EndRequests' || this.queue.outstanding > 0) return
+    if (this.#life.state === 'Disconnected' || this.#life.state === 'EndRequests' || this.queue.outstanding > 0 || this.#calls > 0) return
     this.#disarm = this.#needs.clock.after(this.#needs.idleTimeoutMs, () => this.#leave('idle'), { unref: true })
+  }
+
+  /** A call in the same exchange begins; the result ends it. While one runs the client is not idle. */
+  beginCall (): () => void {
+    this.#calls++
+    this.touch()
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      this.#calls--
+      this.touch()
+    }
   }
 
   #leave (why: 'idle' | 'purge'): void {
@@ -177,6 +192,9 @@ export class BrokerClient {
       await queue.changed.next(this.#needs.clock, -1, signal)
     }
   }
+
+  /** Place of the next response that a reader would get. */
+  position (from: 'Begin' | 'Current'): number { return from === 'Begin' ? this.#released : this.#cursor }
 
   async #releaseDelivered (): Promise<void> {
     if (this.#needs.isDurable || this.#cursor === this.#released) return

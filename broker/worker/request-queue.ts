@@ -59,7 +59,8 @@ export class RequestQueue {
 
   #add (request: BrokerRequest, again: boolean): void {
     if (request.isDropped === true) return
-    for (const waiter of this.#waiters) {
+    const [waiter] = this.#waiters
+    if (waiter !== undefined) {
       this.#waiters.delete(waiter)
       waiter(request)
       return

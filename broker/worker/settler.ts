@@ -35,6 +35,11 @@ export class Settler {
     while (this.backlog >= this.#maxBacklog) await new Promise<void>(resolve => this.#roomWaiters.push(resolve))
   }
 
+  /** Resolves when nothing is on its way to the store. */
+  async drained (): Promise<void> {
+    while (this.backlog > 0) await new Promise<void>(resolve => this.#roomWaiters.push(resolve))
+  }
+
   async #write (): Promise<void> {
     this.#isWriting = true
     // What arrives in this turn of the event loop goes into the first batch too.

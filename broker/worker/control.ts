@@ -1,0 +1,116 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { SoaError, FAULTS, isSoaError, type FaultRow } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import type { SessionRecord } from '../../store/session-store.ts'
+import type { Problem, WorkerStatus } from '../contract.ts'
+import type { BrokerSession } from './session.ts'
+import { acceptRequests, streamEvents, streamResponses } from './messages.ts'
+
+/** What the control socket can ask of a worker (broker/contract.ts). */
+export interface WorkerDesk {
+  status (): WorkerStatus
+  claim (head: string): void
+  session (sessionId: string): BrokerSession | undefined
+  open (record: SessionRecord): Promise<BrokerSession>
+  close (sessionId: string, ending: 'destroyed' | 'suspended'): Promise<void>
+  stop (): void
+}
+
+/** Orders are small; requests of clients come in over `…/requests` as a stream with a bound of their own. */
+const MAX_ORDER_BYTES = 1024 * 1024
+
+type Route = [method: string, path: RegExp, run: (call: { req: IncomingMessage, res: ServerResponse, params: string[], query: URLSearchParams, signal: AbortSignal }) => Promise<unknown>]
+
+/** The worker's control socket: JSON over HTTP, for heads only. */
+export function controlServer (desk: WorkerDesk, log: Logger): Server {
+  const need = (sessionId = ''): BrokerSession => {
+    const session = desk.session(sessionId)
+    if (session === undefined) throw new SoaError('InvalidSessionId', { sessionId })
+    return session
+  }
+
+  const ROUTES: readonly Route[] = [
+    ['POST', /^\/claim$/, async ({ req }) => { desk.claim(String((await order(req)).head ?? '')); return desk.status() }],
+    ['POST', /^\/stop$/, async ({ res }) => { res.statusCode = 202; desk.stop(); return {} }],
+    ['POST', /^\/sessions$/, async ({ req, res }) => {
+      const record = await order(req) as unknown as SessionRecord
+      const session = await desk.open(record)
+      res.statusCode = 201
+      return session.view()
+    }],
+    ['GET', /^\/sessions\/(\d+)$/, async ({ params }) => need(params[0]).view()],
+    ['POST', /^\/sessions\/(\d+)\/cancel$/, async ({ params }) => { const session = need(params[0]); await session.cancel(); return session.view() }],
+    ['DELETE', /^\/sessions\/(\d+)$/, async ({ params }) => { need(params[0]); await desk.close(params[0] as string, 'destroyed') }],
+    ['POST', /^\/sessions\/(\d+)\/suspend$/, async ({ params }) => { need(params[0]); await desk.close(params[0] as string, 'suspended') }],
+    ['GET', /^\/sessions\/(\d+)\/clients$/, async ({ params }) => (await need(params[0]).view()).clients],
+    ['GET', /^\/sessions\/(\d+)\/tasks$/, async ({ params }) => need(params[0]).taskInfos],
+    ['GET', /^\/sessions\/(\d+)\/events$/, async ({ params, res, signal }) => streamEvents(need(params[0]), res, signal)],
+    ['POST', /^\/sessions\/(\d+)\/clients\/([^/]*)\/requests$/, async ({ params, req, signal }) => acceptRequests(need(params[0]), decodeURIComponent(params[1] as string), req, signal)],
+    ['POST', /^\/sessions\/(\d+)\/clients\/([^/]*)\/(flush|end)$/, async ({ params, query, signal }) => {
+      const client = need(params[0]).client(decodeURIComponent(params[1] as string))
+      const count = Number(query.get('count') ?? client.queue.uncommitted)
+      const options = { batchId: -1, timeoutMs: 60_000, signal }
+      if (params[2] === 'end') await client.endRequests(count, options)
+      else if (count > 0) await client.flush(count, options)
+      need(params[0]).workCame()
+      return { count: client.queue.committed }
+    }],
+    ['GET', /^\/sessions\/(\d+)\/clients\/([^/]*)\/responses$/, async ({ params, query, res, signal }) =>
+      streamResponses(need(params[0]), decodeURIComponent(params[1] as string), query, res, signal)],
+    ['DELETE', /^\/sessions\/(\d+)\/clients\/([^/]*)$/, async ({ params }) => need(params[0]).purge(decodeURIComponent(params[1] as string))],
+  ]
+
+  return createServer((req, res) => {
+    const url = new URL(req.url ?? '/', 'http://worker')
+    const gone = new AbortController()
+    res.once('close', () => gone.abort(new Error('the caller is gone')))
+    const found = ROUTES.find(([method, path]) => method === req.method && path.test(url.pathname))
+    if (found === undefined) { fail(res, new SoaError('InvalidArgument', { argument: 'path', why: `${req.method ?? ''} ${url.pathname} is nothing here` })); return }
+    const [, path, run] = found
+    run({ req, res, params: (path.exec(url.pathname) as RegExpExecArray).slice(1), query: url.searchParams, signal: gone.signal }).then(answer => {
+      if (res.headersSent) return
+      if (answer === undefined) { res.statusCode = 204; res.end(); return }
+      res.setHeader('content-type', 'application/json')
+      res.end(JSON.stringify(answer))
+    }).catch(error => {
+      if (gone.signal.aborted) return
+      if (!(error instanceof SoaError)) log.error({ err: error as Error, path: url.pathname }, 'control request failed')
+      if (res.headersSent) res.destroy()
+      else fail(res, error)
+    })
+  })
+}
+
+async function order (req: IncomingMessage): Promise<Record<string, unknown>> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of req as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > MAX_ORDER_BYTES) throw new SoaError('overLimit', { setting: 'order', limit: MAX_ORDER_BYTES, value: `more than ${MAX_ORDER_BYTES} bytes` })
+    chunks.push(chunk)
+  }
+  return chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>
+}
+
+/** HTTP status of a refusal: by its name where it says more than whose fault it was. */
+function statusOf (error: unknown): number {
+  if (!(error instanceof SoaError)) return 500
+  if (error.fault === 'InvalidSessionId') return 404
+  if (error.fault === 'Broker_SessionIdAlreadyExists') return 409
+  if (error.fault === 'StorageSpaceNotSufficient') return 507
+  return FAULTS[error.fault].blame === 'sender' ? 400 : 503
+}
+
+function fail (res: ServerResponse, error: unknown): void {
+  const status = statusOf(error)
+  const problem: Problem = isSoaError(error) ? problemOf(error, status) : { title: 'internal error', status, detail: 'the worker failed; its log says why' }
+  res.statusCode = status
+  res.setHeader('content-type', 'application/problem+json')
+  res.end(JSON.stringify(problem))
+}
+
+export function problemOf ({ fault, message, context }: SoaError, status: number): Problem {
+  const row: FaultRow = FAULTS[fault]
+  const facts: Partial<Problem> = Object.fromEntries(row.context.flatMap((key, i) => ['setting', 'limit', 'value'].includes(key) ? [[key, context[i]]] : []))
+  return { title: fault, status, detail: message, ...(row.code === undefined ? {} : { code: row.code }), name: fault, ...facts }
+}

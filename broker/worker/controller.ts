@@ -1,0 +1,101 @@
+import { SoaError } from '../../core/errors.ts'
+import type { Envelope, SoapVersion } from '../../wire/soap/envelope.ts'
+import { HPC, WSA, WSA_NONE } from '../../wire/soap/envelope.ts'
+import { messageIdHeader, requestActionHeader } from '../../wire/soap/hpc-headers.ts'
+import { writeEnvelope } from '../../wire/soap/write.ts'
+import type { StoredResponse } from '../../store/message-store.ts'
+import type { SoapEndpoint, SoapReply, SoapRequest } from '../../transport/channel.ts'
+import { BROKER_CONTROLLER, operationOf, type Operation } from '../../wsdl/contracts.ts'
+import { decodeRequest, encodeReply, type Value, type Values } from '../../wsdl/shapes.ts'
+import { writePulledPage } from '../../wsdl/pulled-page.ts'
+import { checkClientId } from './front-end.ts'
+import type { BrokerSession } from './session.ts'
+
+/** One page of PullResponses: a client's window of 512 small responses fits, 512 of the largest messages must not. */
+export const MAX_PAGE_BYTES = 16 * 1024 * 1024
+
+type Name = keyof typeof BROKER_CONTROLLER.operations
+
+/** Fields that are checked before an operation runs ([wire-contract] 1.3). */
+interface Call { fields: Record<string, Value>, signal: AbortSignal }
+
+const text = (call: Call, field: string): string => String(call.fields[field] ?? '')
+
+function whole (call: Call, field: string, least: number, alsoInfinite = false): number {
+  const value = call.fields[field]
+  if (typeof value !== 'number') throw new SoaError('InvalidArgument', { argument: field, why: 'is missing' })
+  if (value < least && !(alsoInfinite && value === -1)) throw new SoaError('InvalidArgument', { argument: field, why: `${value} is below ${least}${alsoInfinite ? ' and not -1' : ''}` })
+  return value
+}
+
+/** `{sessionId}/Http/Controller`: HPC's IBrokerController. Over HTTP any client id may be named by any call. */
+export function controller (session: BrokerSession): SoapEndpoint {
+  const { settings } = session.service
+
+  async function commit (call: Call, endOfMessages: boolean): Promise<Values> {
+    const count = whole(call, 'count', endOfMessages ? 0 : 1)
+    const batchId = call.fields.batchId === undefined ? -1 : Number(call.fields.batchId)
+    const throttlingMs = whole(call, 'timeoutThrottlingMs', 1, true)
+    const timeoutMs = whole(call, endOfMessages ? 'timeoutEOMMs' : 'timeoutFlushMs', 1, true)
+    const clientId = checkClientId(text(call, 'clientid'))
+    await session.throttleOpen(throttlingMs, call.signal)
+    const client = session.client(clientId)
+    await (endOfMessages ? client.endRequests : client.flush).call(client, count, { batchId, timeoutMs, signal: call.signal })
+    session.workCame()
+    return {}
+  }
+
+  async function pull (call: Call): Promise<Buffer> {
+    const position = text(call, 'position')
+    if (position !== 'Begin' && position !== 'Current') throw new SoaError('InvalidArgument', { argument: 'position', why: `Begin or Current is expected, not "${position}"` })
+    const client = session.client(checkClientId(text(call, 'clientId')))
+    const page = await client.pull(position, whole(call, 'count', 1), text(call, 'action'), { maxBytes: MAX_PAGE_BYTES, signal: call.signal, end: () => session.readEnd() })
+    return writePulledPage(page.endOfMessages, page.responses.map(embedded))
+  }
+
+  const OPERATIONS: { readonly [N in Name]: (call: Call) => Promise<Values | Buffer> } = {
+    Flush: call => commit(call, false),
+    EndRequests: call => commit(call, true),
+    PullResponses: pull,
+    async Purge (call) { await session.purge(checkClientId(text(call, 'clientid'))); return {} },
+    async GetBrokerClientStatus (call) { return { GetBrokerClientStatusResult: session.client(checkClientId(text(call, 'clientId'))).status } },
+    async GetRequestsCount (call) { return { GetRequestsCountResult: session.client(checkClientId(text(call, 'clientId'))).queue.committed } },
+    async GetResponsesAQ () { throw new SoaError('Broker_UnsupportedOperation', { operation: 'GetResponsesAQ', why: 'there are no Azure queues here; use PullResponses' }) },
+    async Ping () { return {} },
+  }
+
+  async function handle ({ reading, signal }: SoapRequest): Promise<SoapReply> {
+    const { envelope } = reading
+    refuseUnknownHeaders(reading.mustUnderstand)
+    const found = operationOf(BROKER_CONTROLLER, envelope.action, reading.bodyElement)
+    if (found === undefined) throw new SoaError('actionNotSupported', { action: envelope.action || (reading.bodyElement ?? '(none)') })
+    const { name, operation } = found
+    const fields = decodeRequest(operation, envelope.body, envelope.prefixesInScope)
+    const result = await OPERATIONS[name]({ fields, signal })
+    return { envelope: reply(operation, envelope, Buffer.isBuffer(result) ? result : encodeReply(operation, result)) }
+  }
+
+  return { limits: settings, handle, get: request => session.controllerDescription(request) }
+}
+
+/** Headers that every endpoint of ours understands: addressing and HPC's own. */
+export function refuseUnknownHeaders (mustUnderstand: readonly string[]): void {
+  const unknown = mustUnderstand.find(name => ![WSA, WSA_NONE, HPC].some(namespace => name.startsWith(`{${namespace}}`)))
+  if (unknown !== undefined) throw new SoaError('mustUnderstand', { header: unknown })
+}
+
+function reply (operation: Operation, request: Envelope, body: Buffer): Envelope {
+  return { v: 1, soap: request.soap, enc: 'utf8', action: operation.replyAction, relatesTo: request.messageId, otherHeaders: [], prefixesInScope: [], body }
+}
+
+/** A response as one SOAP 1.1 envelope inside PullResponses: with the Action header of `addressing/none`, the only place where a client finds the reply's action. */
+function embedded (response: StoredResponse): Buffer {
+  return deliverable(response, 11, 'none')
+}
+
+/** A stored response as bytes for a client: RequestActionNS, UserDataNS and MessageIdNS are on it ([wire-contract] 3.3), on faults too. */
+export function deliverable (response: StoredResponse, soap: SoapVersion, addressing: 'none' | 'wsa'): Buffer {
+  const { envelope } = response
+  const extraHeaders = [requestActionHeader(response.requestAction), ...(envelope.relatesTo === undefined ? [] : [messageIdHeader(envelope.relatesTo)])]
+  return writeEnvelope(envelope, { soap, addressing, extraHeaders })
+}

@@ -1,0 +1,127 @@
+import { rmSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { systemClock } from '../../core/clock.ts'
+import { Lifetime } from '../../core/lifetime.ts'
+import { makeLog } from '../../core/log.ts'
+import { readSettings } from '../../config/read-settings.ts'
+import type { ProcessSettings } from '../../config/settings.ts'
+import { MemoryMessageStore } from '../../store/memory-store.ts'
+import { closeRedis, openRedis } from '../../store/redis.ts'
+import { RedisDemandBoard } from '../../store/redis-placement-demand.ts'
+import { RedisTaskEvents } from '../../store/redis-placement-events.ts'
+import { RedisServiceRegistry } from '../../store/redis-services.ts'
+import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
+import { RedisMessageStore } from '../../store/redis-store.ts'
+import { httpCaller } from '../../transport/http/connector.ts'
+import { forward } from '../../transport/http/forward.ts'
+import { listenHttp } from '../../transport/http/listener.ts'
+import type { SoapEndpoint } from '../../transport/channel.ts'
+import { controlServer, type WorkerDesk } from './control.ts'
+import { controller } from './controller.ts'
+import { frontEnd } from './front-end.ts'
+import { WorkerSessions, refusalOf } from './sessions.ts'
+
+/** What the head starts a worker with: JSON in SOA_WORKER_SPEC. */
+interface WorkerSpec {
+  workerId: string
+  socket: string
+  control: string
+  redisUrl: string
+  prefix: string
+  headSocket: string
+  settings: ProcessSettings
+  logLevel: string
+}
+
+/** A worker stays in the directory this long after its last beat. */
+const LEASE_MS = 15_000
+const BEAT_MS = 3000
+
+/** The broker worker. The only file of this room that reads the environment, opens things, and says `new` for others. */
+export async function workerMain (env: Record<string, string | undefined>): Promise<void> {
+  const spec = JSON.parse(env.SOA_WORKER_SPEC ?? '{}') as WorkerSpec
+  const { workerId, settings, prefix } = spec
+  const log = makeLog('worker', spec.logLevel).child({ workerId })
+  const clock = systemClock
+  const life = new Lifetime()
+  const timeoutMs = settings.storeTimeoutMs
+  const redis = life.own(await openRedis(spec.redisUrl, { log, timeoutMs, name: `worker ${workerId}` }), closeRedis)
+  const blocking = life.own(await openRedis(spec.redisUrl, { log, timeoutMs, kind: 'blocking', name: `worker ${workerId} events` }), closeRedis)
+  const events = life.own(new RedisTaskEvents({ redis, blocking, prefix, log, clock }), events => events.close())
+  const directory = new RedisWorkerDirectory({ redis, prefix, log, timeoutMs, clock })
+  const sessions = new WorkerSessions({
+    workerId,
+    defaults: readSettings(env, {}, 'session'),
+    openStore: async (record, { maxSessionBytes }) => record.durable
+      ? await RedisMessageStore.open({
+        redis, prefix, sessionId: record.sessionId, level: settings.durability as 'process' | 'disk' | 'replicas', create: record.state === 'Starting', log, limits: { maxSessionBytes, timeoutMs }, clock,
+      })
+      : new MemoryMessageStore({ maxSessionBytes }),
+    sessions: new RedisSessionStore({ redis, prefix, log, timeoutMs, clock }),
+    services: new RedisServiceRegistry({ redis, prefix, log, timeoutMs, clock }),
+    board: new RedisDemandBoard({ redis, prefix, log, timeoutMs, clock }),
+    events,
+    connect: (task, slots, { maxMessageSize, maxHeaderBytes, maxDepth }) => httpCaller(task.address ?? '', { connections: slots, maxMessageSize, maxHeaderBytes, maxDepth }),
+    clock,
+    log,
+  })
+
+  let end = (): void => {}
+  const ended = new Promise<void>(resolve => { end = resolve })
+  let stopping: Promise<void> | undefined
+  const stop = (why: string): void => {
+    if (stopping !== undefined) return
+    log.info({ why, sessions: sessions.ids.length }, 'worker stops')
+    stopping = sessions.suspendAll().then(() => directory.remove(workerId)).finally(end)
+    stopping.catch(error => log.error({ err: error as Error }, 'worker did not stop cleanly'))
+  }
+  let disarmClaim = (): void => {}
+  const claimed = (): void => {
+    disarmClaim()
+    disarmClaim = clock.after(settings.workerClaimTimeoutMs, () => stop(`no head has claimed this worker for ${settings.workerClaimTimeoutMs} ms (workerClaimTimeoutMs)`))
+  }
+
+  const desk: WorkerDesk = {
+    status: () => ({ workerId, pid: process.pid, sessions: sessions.ids, rssBytes: process.memoryUsage.rss() }),
+    claim () { claimed() },
+    session: id => sessions.get(id),
+    open: record => sessions.open(record).catch(error => { throw refusalOf(error) }),
+    close: (id, ending) => sessions.close(id, ending),
+    stop: () => stop('a head asked for it'),
+  }
+
+  const endpoints = new WeakMap<object, { front: SoapEndpoint, control: SoapEndpoint }>()
+  const route = (path: string): SoapEndpoint | undefined => {
+    const [, id, isController] = /^\/(\d+)\/Http(\/Controller)?\/?$/i.exec(path) ?? []
+    const session = id === undefined ? undefined : sessions.get(id)
+    if (session === undefined) return undefined
+    let pair = endpoints.get(session)
+    if (pair === undefined) endpoints.set(session, pair = { front: frontEnd(session), control: controller(session) })
+    return isController === undefined ? pair.front : pair.control
+  }
+  // A connection is relayed to this worker for life; a request on it for somebody else goes back to the head.
+  const soap = life.own(await listenHttp({ listen: { path: spec.socket }, route, fallback: (req, res) => { void forward(req, res, { socketPath: spec.headSocket }) }, log }), soap => soap.close(2000))
+  const control = controlServer(desk, log)
+  await new Promise<void>((resolve, reject) => { control.once('error', reject); control.listen(spec.control, resolve) })
+  life.own(control, control => new Promise(resolve => { control.closeAllConnections(); control.close(resolve) }))
+
+  const record = { workerId, pid: process.pid, socket: spec.socket, control: spec.control, machine: hostname(), startedAt: new Date(clock.now()).toISOString() }
+  await directory.beat(record, LEASE_MS)
+  const beat = setInterval(() => {
+    if (stopping === undefined) directory.beat(record, LEASE_MS).catch(error => log.warn({ err: error as Error }, 'worker beat not written'))
+  }, BEAT_MS)
+  life.own(beat, clearInterval)
+  claimed()
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop(name))
+  log.info({ socket: spec.socket, address: soap.address }, 'worker ready')
+  await ended
+  disarmClaim()
+  await life.close()
+  for (const path of [spec.socket, spec.control]) rmSync(path, { force: true })
+}
+
+process.on('unhandledRejection', error => { process.stderr.write(`unhandled rejection in worker: ${error instanceof Error ? error.stack ?? error.message : String(error)}\n`); process.exit(70) })
+workerMain(process.env).then(() => process.exit(0), error => {
+  process.stderr.write(`broker worker: ${error instanceof Error ? error.stack ?? error.message : String(error)}\n`)
+  process.exit(1)
+})

@@ -1,0 +1,33 @@
+import type { RegisteredService } from '../../store/service-registry.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { Envelope, QName } from '../../wire/soap/envelope.ts'
+
+/** What a broker knows of an operation of the service, from its WSDL. */
+export interface ServiceOperation { readonly name: string, readonly action: string, readonly inputElement: QName | undefined, readonly oneWay: boolean }
+
+/** The service as its broker sees it: settings after all overrides, operations as far as there is a WSDL. */
+export class ServiceFacts {
+  readonly registered: RegisteredService
+  readonly settings: Settings
+  /** 0: as many as the task has cores. */
+  readonly maxConcurrentCalls: number
+  readonly operations: readonly ServiceOperation[]
+  readonly #byAction: ReadonlyMap<string, ServiceOperation>
+
+  constructor (registered: RegisteredService, settings: Settings, maxConcurrentCalls: number, operations: readonly ServiceOperation[]) {
+    this.registered = registered
+    this.settings = settings
+    this.maxConcurrentCalls = maxConcurrentCalls
+    this.operations = operations
+    this.#byAction = new Map(operations.map(operation => [operation.action, operation]))
+  }
+
+  /** The action that a request is for: its own, or by its body element where it names none ([user-pain] "Missing action"). */
+  actionOf (envelope: Envelope, bodyElement: QName | undefined): string {
+    if (envelope.action !== '') return envelope.action
+    return this.operations.find(operation => operation.inputElement === bodyElement)?.action ?? ''
+  }
+
+  isOneWay (action: string): boolean { return this.#byAction.get(action)?.oneWay ?? false }
+}
+

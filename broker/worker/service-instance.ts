@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto'
+import type { Envelope, Reading } from '../../wire/soap/envelope.ts'
+import type { SoapCaller } from '../../transport/channel.ts'
+import { dispatchIdHeader } from '../../wire/soap/hpc-headers.ts'
+import { readRetryOperationError, readSessionFault } from '../../wire/soap/fault.ts'
+import type { Outcome } from './retry.ts'
+
+/** What one call at a service instance came to. `broken` is judged by the dispatcher when the task's fate is known. */
+export type InstanceResult =
+  | { readonly response: Envelope | undefined, readonly isFault: boolean, readonly isLeaving: boolean }
+  | { readonly outcome: Outcome | 'broken', readonly why: string, readonly isLeaving?: boolean }
+
+/** The service inside one task, as the broker calls it: transport results become what they mean for a request ([broker-behaviour] 4.5). */
+export class ServiceInstance {
+  readonly taskId: string
+  readonly #caller: SoapCaller
+
+  constructor (taskId: string, caller: SoapCaller) {
+    this.taskId = taskId
+    this.#caller = caller
+  }
+
+  /** @param timeoutMs serviceOperationTimeout */
+  async call (envelope: Envelope, timeoutMs: number, signal: AbortSignal): Promise<InstanceResult> {
+    // A new id per dispatch, for the host's own traces ([wire-contract] 3.1).
+    const sent: Envelope = { ...envelope, userData: undefined, clientId: undefined, otherHeaders: [...envelope.otherHeaders, dispatchIdHeader(randomUUID())] }
+    const result = await this.#caller.call(sent, { timeoutMs, signal })
+    switch (result.outcome) {
+      case 'answered': return answered(result.reading)
+      case 'accepted': return { response: undefined, isFault: false, isLeaving: false }
+      case 'timedOut': return { outcome: 'timedOut', why: `no answer within ${timeoutMs} ms (serviceOperationTimeout)` }
+      case 'unreachable': return { outcome: 'instanceUnreachable', why: result.error.message }
+      case 'broken': return { outcome: 'broken', why: result.error.message }
+      case 'badReply': return { outcome: 'badReply', why: result.error.message }
+      case 'aborted': return { outcome: 'taskTakenAway', why: 'the task was ended' }
+    }
+  }
+
+  close (): Promise<void> { return this.#caller.close() }
+}
+
+function answered (reading: Reading): InstanceResult {
+  const isLeaving = reading.preemption !== undefined
+  if (reading.isFault) {
+    const retry = readRetryOperationError(reading)
+    if (retry !== undefined) return { outcome: 'serviceAskedRetry', why: retry.reason, isLeaving }
+    const fault = readSessionFault(reading)
+    if (fault?.name === 'Service_Preempted') return { outcome: 'preempted', why: 'the service instance is being preempted' }
+    if (fault?.name === 'Service_InitializeFailed') return { outcome: 'initializeFailed', why: 'the service could not be loaded' }
+  }
+  return { response: reading.envelope, isFault: reading.isFault, isLeaving }
+}

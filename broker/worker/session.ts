@@ -1,0 +1,366 @@
+import { randomUUID } from 'node:crypto'
+import { SoaError, isSoaError } from '../../core/errors.ts'
+import { machine, type Machine } from '../../core/machine.ts'
+import { sleep, within, type Clock } from '../../core/clock.ts'
+import type { Logger } from '../../core/log.ts'
+import type { Envelope } from '../../wire/soap/envelope.ts'
+import type { MessageStore, StoredClient } from '../../store/message-store.ts'
+import type { SessionRecord } from '../../store/session-store.ts'
+import type { TaskEvents, TaskInfo } from '../../store/placement-store.ts'
+import type { SoapCaller, SoapReply } from '../../transport/channel.ts'
+import type { SessionView } from '../contract.ts'
+import { BrokerClient } from './broker-client.ts'
+import { ClientQueue } from './client-queue.ts'
+import { SessionCounters } from './counters.ts'
+import type { DemandKeeper } from './demand.ts'
+import { sessionDesk } from './desk.ts'
+import { DispatcherPool } from './dispatcher-pool.ts'
+import { RequestQueue, type BrokerRequest } from './request-queue.ts'
+import { BROKER } from './session.states.ts'
+import { Settler } from './settler.ts'
+import { Throttle } from './throttle.ts'
+import type { ServiceFacts } from './service-facts.ts'
+import { describeController, describeService, type Description, type DescriptionRequest } from './description.ts'
+
+/** How a broker ends: destroyed (no trace left), suspended (durable, raised on the next call), or let go of after another broker took over. */
+export type Ending = 'destroyed' | 'suspended' | 'lost'
+
+export interface SessionNeeds {
+  record: SessionRecord
+  service: ServiceFacts
+  store: MessageStore
+  demand: DemandKeeper
+  events: TaskEvents
+  connect: (task: TaskInfo, slots: number) => SoapCaller
+  taskFateTimeoutMs: number
+  clock: Clock
+  log: Logger
+  /** The broker has ended by itself (idle clocks, lost ownership). */
+  ended: (session: BrokerSession, ending: Ending, why: string) => void
+  /** The session failed or was canceled: the record should say so. */
+  stateChanged: (session: BrokerSession, state: SessionRecord['state'], why: string) => void
+}
+
+/** The broker of one session: its clients, its queues, its dispatchers, its clocks. */
+export class BrokerSession {
+  readonly sessionId: string
+  readonly isDurable: boolean
+  readonly service: ServiceFacts
+  /** New with each incarnation: PingBroker2's answer. */
+  readonly uniqueId = randomUUID()
+  readonly counters = new SessionCounters()
+  readonly #needs: SessionNeeds
+  readonly #life: Machine<typeof BROKER>
+  readonly #requests = new RequestQueue()
+  readonly #settler: Settler
+  readonly #throttle: Throttle
+  readonly #clients = new Map<string, BrokerClient>()
+  readonly #queues = new Map<string, ClientQueue>()
+  readonly #pool: DispatcherPool
+  readonly #cache: { used: number, readonly max: number }
+  readonly #end = new AbortController()
+  readonly #direct = new Set<BrokerRequest & { refuse: (error: SoaError) => void }>()
+  #why = ''
+  #disarm: () => void = () => {}
+
+  constructor (needs: SessionNeeds) {
+    const { record, service, clock, log } = needs
+    const { settings } = service
+    this.#needs = needs
+    this.sessionId = record.sessionId
+    this.isDurable = record.durable
+    this.service = service
+    this.#cache = { used: 0, max: settings.maxRequestCacheBytes }
+    this.#settler = new Settler(needs.store)
+    this.#throttle = new Throttle(record.durable ? { start: Infinity, stop: Infinity } : { start: settings.messageThrottleStartThreshold, stop: settings.messageThrottleStopThreshold })
+    this.#life = machine(BROKER, record.state === 'Canceled' ? 'Canceled' : 'Started', (from, event, to) => {
+      log.info({ from, event, to }, 'broker changed state')
+    })
+    const desk = sessionDesk({
+      requests: this.#requests,
+      settler: this.#settler,
+      counters: this.counters,
+      queueOf: key => this.#queues.get(key),
+      clientOf: key => this.#clients.get(key),
+      requestAction: request => request.action,
+      resendLimit: settings.messageResendLimit,
+      clock,
+      signal: this.#end.signal,
+      failed: error => this.fail(error),
+      log,
+    })
+    this.#pool = new DispatcherPool({
+      desk,
+      connect: needs.connect,
+      limits: {
+        maxConcurrentCalls: service.maxConcurrentCalls,
+        prefetch: settings.serviceRequestPrefetchCount,
+        operationTimeoutMs: settings.serviceOperationTimeout,
+        resendLimit: settings.messageResendLimit,
+        initializationTimeoutMs: settings.serviceInitializationTimeout,
+        taskFateTimeoutMs: needs.taskFateTimeoutMs,
+        cancelGraceMs: settings.taskCancelGracePeriod,
+        retryPeriodMs: settings.endpointNotFoundRetryPeriod,
+      },
+      clock,
+      failed: error => this.fail(error),
+      changed: () => {},
+      log,
+    })
+  }
+
+  get state (): SessionRecord['state'] {
+    const { state } = this.#life
+    return state === 'Canceled' || state === 'Failed' ? state : 'Running'
+  }
+
+  /** Raises what the store has, starts demand and dispatchers. Requests are taken when it resolves. */
+  async open (): Promise<void> {
+    const { store, demand, events, service, log } = this.#needs
+    const stored = await store.load()
+    for (const client of stored) this.#recover(client)
+    if (stored.length > 0) log.info({ clients: stored.length, outstanding: this.counters.outstanding }, 'session raised from the store')
+    if (this.#life.state === 'Canceled') { this.#requests.drop(); this.#armIdle(); return }
+    const { tasks, cursor } = await events.snapshot(this.sessionId)
+    await demand.start()
+    this.#pool.taskStateChanged(tasks)
+    void this.#follow(cursor)
+    if (this.#life.state === 'Started') {
+      this.#arm(service.settings.clientConnectionTimeout, 'noClient', `no client within ${service.settings.clientConnectionTimeout} ms (clientConnectionTimeout)`)
+    }
+  }
+
+  /** A client with work left goes on at once, with nobody connected; others wait until somebody asks for them ([broker-behaviour] 1.6). */
+  #recover (stored: StoredClient): void {
+    const queue = this.#queue(stored.displayId, stored)
+    if (queue.outstanding > 0) this.client(queue.displayId)
+  }
+
+  async #follow (cursor: string): Promise<void> {
+    try {
+      for await (const { tasks } of this.#needs.events.follow(this.sessionId, cursor, this.#end.signal)) this.#pool.taskStateChanged(tasks)
+    } catch (error) {
+      if (!this.#end.signal.aborted) this.fail(error)
+    }
+  }
+
+  #queue (displayId: string, stored?: StoredClient): ClientQueue {
+    const key = displayId.toLowerCase()
+    let queue = this.#queues.get(key)
+    if (queue === undefined) {
+      const { store, clock, log } = this.#needs
+      queue = new ClientQueue({
+        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, clock, cache: this.#cache, log,
+      }, displayId, stored)
+      this.#queues.set(key, queue)
+    }
+    return queue
+  }
+
+  /** The broker client of this id, made when it is first asked for. Refuses when the session is ending. */
+  client (displayId: string): BrokerClient {
+    if (this.#life.state === 'Ending') throw new SoaError('Broker_BrokerSuspending', { sessionId: this.sessionId })
+    const known = this.#clients.get(displayId.toLowerCase())
+    if (known !== undefined) { known.touch(); return known }
+    const client = new BrokerClient({
+      queue: this.#queue(displayId),
+      isDurable: this.isDurable,
+      idleTimeoutMs: this.service.settings.clientIdleTimeout,
+      throttle: this.#throttle,
+      clock: this.#needs.clock,
+      isJobEnded: this.#life.state === 'Canceled' || this.#life.state === 'Failed',
+      gone: (gone, why) => this.#clientGone(gone, why),
+      log: this.#needs.log,
+    })
+    this.#clients.set(client.key, client)
+    if (this.#life.fire('clientCame')) this.#disarm()
+    return client
+  }
+
+  #clientGone (client: BrokerClient, why: 'idle' | 'purge'): void {
+    this.#clients.delete(client.key)
+    const { queue } = client
+    // What becomes of the data when the client object goes ([broker-behaviour] 2.6): a durable queue that flushed anything stays, an interactive one only after EndRequests.
+    const isKept = this.isDurable ? queue.committed > 0 : queue.endOfMessages
+    if (why === 'idle' && !isKept) this.#forget(queue).catch(error => this.fail(error))
+    if (this.#clients.size === 0 && (this.#life.fire('lastClientLeft') || this.#life.state === 'Canceled')) this.#armIdle()
+  }
+
+  async #forget (queue: ClientQueue): Promise<void> {
+    this.#queues.delete(queue.key)
+    await queue.purge()
+  }
+
+  async purge (clientId: string): Promise<void> {
+    const queue = this.#queues.get(clientId.toLowerCase())
+    this.#clients.get(clientId.toLowerCase())?.purge()
+    if (queue !== undefined) await this.#forget(queue)
+  }
+
+  #armIdle (): void {
+    const ms = this.service.settings.sessionIdleTimeout
+    this.#arm(ms, 'idle', `no client for ${ms} ms (sessionIdleTimeout)`)
+  }
+
+  #arm (ms: number, event: 'idle' | 'noClient', why: string): void {
+    this.#disarm()
+    this.#disarm = this.#needs.clock.after(ms, () => {
+      if (!this.#life.fire(event)) return
+      const isWorthKeeping = this.isDurable && (event === 'idle' || this.#queues.size > 0)
+      this.#stop(isWorthKeeping ? 'suspended' : 'destroyed').then(() => this.#needs.ended(this, isWorthKeeping ? 'suspended' : 'destroyed', why), error => this.#needs.log.error({ err: error as Error }, 'session did not end cleanly'))
+    }, { unref: true })
+  }
+
+  /** A request may be taken: the session is neither canceled, failed nor ending. */
+  refuseUnlessTaking (): void {
+    const end = this.readEnd()
+    if (end !== undefined) { this.counters.refused++; throw end }
+  }
+
+  /** Why nothing more will come, for readers that have had all that is stored; undefined while work goes on. */
+  readEnd (): SoaError | undefined {
+    switch (this.#life.state) {
+      case 'Canceled': return new SoaError('Session_ValidateJobFailed_JobCanceled', { sessionId: this.sessionId })
+      case 'Failed': return new SoaError('Broker_SessionFailure', { sessionId: this.sessionId, why: this.#why })
+      case 'Ending': return new SoaError('Broker_BrokerSuspending', { sessionId: this.sessionId })
+      default: return undefined
+    }
+  }
+
+  /** An idle session gets its service instances back as soon as there is work. */
+  workCame (): void { this.#needs.demand.look() }
+
+  async throttleOpen (timeoutMs: number, signal: AbortSignal): Promise<void> {
+    const open = this.#throttle.open(signal)
+    if (timeoutMs < 0) { await open; return }
+    await within(this.#needs.clock, timeoutMs, open, () => new SoaError('OperationTimeout', { operation: 'waiting for throttled requests', timeoutMs }))
+  }
+
+  /** A call answered in the same exchange: waits for the service's reply; dropped when the caller goes before its turn. */
+  call (client: BrokerClient, envelope: Envelope, signal: AbortSignal): Promise<SoapReply> {
+    return new Promise<SoapReply>((resolve, reject) => {
+      const endCall = client.beginCall()
+      const drop = (): void => { request.isDropped = true; done(); reject(signal.reason as Error) }
+      const done = (): void => { this.#direct.delete(request); signal.removeEventListener('abort', drop); endCall() }
+      const request = {
+        clientKey: client.key,
+        seq: 0,
+        tries: 0,
+        envelope,
+        answer: (response: Envelope, isFault: boolean) => { done(); resolve({ envelope: response, isFault }) },
+        refuse: (error: SoaError) => { request.isDropped = true; done(); reject(error) },
+      } as BrokerRequest & { refuse: (error: SoaError) => void }
+      signal.addEventListener('abort', drop, { once: true })
+      this.#direct.add(request)
+      this.counters.total++
+      this.#requests.put(request)
+      this.workCame()
+    })
+  }
+
+  /** A one-way call: taken now, run when its turn comes, its end only counted. */
+  callOneWay (client: BrokerClient, envelope: Envelope): void {
+    this.counters.total++
+    this.#requests.put({ clientKey: client.key, seq: 0, tries: 0, envelope, answer: client.beginCall() })
+    this.workCame()
+  }
+
+  /** Work stops; what is stored stays readable. Again: nothing more happens. */
+  async cancel (): Promise<void> {
+    if (!this.#life.fire('cancel')) return
+    this.#disarm()
+    this.#endWork(new SoaError('Session_ValidateJobFailed_JobCanceled', { sessionId: this.sessionId }))
+    await this.#needs.demand.stop(false)
+    if (this.#clients.size === 0) this.#armIdle()
+    this.#needs.stateChanged(this, 'Canceled', 'canceled by a client')
+  }
+
+  /** The session cannot go on: readers get what is stored, then a fault. Ownership lost: everything is let go of at once. */
+  fail (error: unknown): void {
+    const { log, ended, stateChanged } = this.#needs
+    const why = error instanceof Error ? error.message : String(error)
+    if (isSoaError(error, 'storeFenced')) {
+      if (!this.#life.fire('suspend')) return
+      log.error({ err: error }, 'another broker owns this session: letting go')
+      this.#letGo(error)
+      ended(this, 'lost', why)
+      return
+    }
+    if (!this.#life.fire('fail')) return
+    log.error({ err: error as Error }, 'session failed')
+    this.#why = why
+    this.#disarm()
+    this.#endWork(new SoaError('Broker_SessionFailure', { sessionId: this.sessionId, why }))
+    this.#needs.demand.stop(false).catch(stopError => log.warn({ err: stopError as Error }, 'demand not removed'))
+    stateChanged(this, 'Failed', why)
+  }
+
+  #endWork (error: SoaError): void {
+    for (const request of this.#requests.drop()) request.isDropped = true
+    for (const request of [...this.#direct]) request.refuse(error)
+    for (const client of this.#clients.values()) client.jobEnded()
+    void this.#pool.close(0)
+  }
+
+  #letGo (error: SoaError): void {
+    this.#needs.demand.letGo()
+    this.#endWork(error)
+    this.#end.abort(error)
+  }
+
+  /** Ends the broker on purpose. `destroyed`: every trace goes. `suspended`: a durable session stays in the store. */
+  async close (ending: 'destroyed' | 'suspended', graceMs = 0): Promise<void> {
+    if (!this.#life.fire(ending === 'destroyed' ? 'close' : 'suspend')) return
+    await this.#stop(ending, graceMs)
+  }
+
+  /** Closing order ([broker-behaviour] 1.3): no new work, dispatchers, the job, then the queues. */
+  async #stop (ending: 'destroyed' | 'suspended', graceMs = 0): Promise<void> {
+    this.#disarm()
+    const gone = new SoaError(ending === 'destroyed' ? 'Broker_AlreadyClosed' : 'Broker_BrokerSuspending', { sessionId: this.sessionId })
+    for (const request of this.#requests.drop()) request.isDropped = true
+    await this.#pool.close(graceMs)
+    await this.#settler.drained()
+    for (const request of [...this.#direct]) request.refuse(gone)
+    for (const client of this.#clients.values()) client.jobEnded()
+    await this.#needs.demand.stop(ending === 'destroyed')
+    await this.#needs.store.close(ending === 'suspended')
+    this.#end.abort(gone)
+  }
+
+  description (request: DescriptionRequest): Promise<Description | undefined> { return describeService(this, request) }
+  controllerDescription (request: DescriptionRequest): Promise<Description | undefined> { return describeController(this, request) }
+
+  async view (): Promise<SessionView> {
+    return {
+      sessionId: this.sessionId,
+      state: this.state,
+      brokerPid: process.pid,
+      brokerUniqueId: this.uniqueId,
+      counters: this.counters.view(),
+      clients: [...this.#queues.values()].map(queue => this.#clients.get(queue.key)?.view() ?? dormant(queue)),
+      tasks: this.#pool.tasks.map(({ id, node, pid, state, capacity }) => ({ id, node, pid, state, capacity })),
+      bytes: await this.#needs.store.bytes(),
+    }
+  }
+
+  /** Waits; ends early, without a throw, when the signal aborts. */
+  async pause (ms: number, signal: AbortSignal): Promise<void> {
+    await sleep(this.#needs.clock, ms, signal).catch(() => undefined)
+  }
+
+  get taskInfos (): TaskInfo[] { return this.#pool.tasks }
+}
+
+function dormant (queue: ClientQueue): SessionView['clients'][number] {
+  return {
+    clientId: queue.displayId,
+    state: 'Disconnected',
+    status: queue.isAllProcessed ? 'Finished' : 'Ready',
+    total: queue.total,
+    flushed: queue.committed,
+    processed: queue.responses,
+    faulted: queue.faults,
+    endRequests: queue.endOfMessages,
+  }
+}

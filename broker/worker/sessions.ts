@@ -1,0 +1,152 @@
+import { SoaError, isSoaError } from '../../core/errors.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Logger } from '../../core/log.ts'
+import { sessionSettings } from '../../config/read-settings.ts'
+import { parseRegistration } from '../../config/service-registration.ts'
+import type { Settings } from '../../config/settings.ts'
+import type { MessageStore } from '../../store/message-store.ts'
+import type { DemandBoard, TaskEvents, TaskInfo } from '../../store/placement-store.ts'
+import type { ServiceRegistry } from '../../store/service-registry.ts'
+import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
+import type { SoapCaller } from '../../transport/channel.ts'
+import { DemandKeeper } from './demand.ts'
+import { BrokerSession, type Ending } from './session.ts'
+import { ServiceFacts } from './service-facts.ts'
+import { operationsOf } from './description.ts'
+
+interface Needs {
+  workerId: string
+  /** Defaults of this process; a registration file and the session itself go over them. */
+  defaults: Settings
+  openStore: (record: SessionRecord, settings: Settings) => Promise<MessageStore>
+  sessions: SessionStore
+  services: ServiceRegistry
+  board: DemandBoard
+  events: TaskEvents
+  connect: (task: TaskInfo, slots: number, settings: Settings) => SoapCaller
+  clock: Clock
+  log: Logger
+}
+
+/** The sessions of one worker: opened on a head's order, ended on order or by their own clocks. */
+export class WorkerSessions {
+  readonly #needs: Needs
+  readonly #open = new Map<string, BrokerSession>()
+  readonly #closing = new Map<string, Promise<void>>()
+  /** Ids being opened: a second order for one of them would take the store away from the first. */
+  readonly #opening = new Set<string>()
+
+  constructor (needs: Needs) { this.#needs = needs }
+
+  get ids (): string[] { return [...this.#open.keys()] }
+  get (sessionId: string): BrokerSession | undefined { return this.#open.get(sessionId) }
+
+  /** Starts a new session (`Starting`), or raises one from the store. */
+  async open (record: SessionRecord): Promise<BrokerSession> {
+    const { sessionId } = record
+    if (this.#open.has(sessionId) || this.#opening.has(sessionId)) throw new SoaError('Broker_SessionIdAlreadyExists', { sessionId })
+    this.#opening.add(sessionId)
+    try {
+      return await this.#openNow(record)
+    } finally {
+      this.#opening.delete(sessionId)
+    }
+  }
+
+  async #openNow (record: SessionRecord): Promise<BrokerSession> {
+    const { services, defaults, openStore, board, events, connect, clock, log: parent } = this.#needs
+    const log = parent.child({ sessionId: record.sessionId })
+    const registered = await services.get(record.service, record.version)
+    const registration = parseRegistration(registered.config, registered.file)
+    const settings = sessionSettings(defaults, registration.broker, record.settings)
+    const { maxConcurrentCalls } = registration.service
+    const service = new ServiceFacts(registered, settings, maxConcurrentCalls, operationsOf(registered, registration.service.contract, log))
+    const store = await openStore(record, settings)
+    try {
+      const session: BrokerSession = new BrokerSession({
+        record,
+        service,
+        store,
+        demand: new DemandKeeper({
+          board,
+          base: {
+            sessionId: record.sessionId,
+            service: registered.name,
+            version: registered.version,
+            priority: record.priority,
+            createdAt: record.createdAt,
+            coresPerUnit: 1,
+            environment: record.environment,
+            exclude: [],
+            labels: {},
+            cancelGraceMs: settings.taskCancelGracePeriod,
+          },
+          minUnits: record.minUnits,
+          maxUnits: record.maxUnits,
+          callsPerUnit: Math.max(1, maxConcurrentCalls) * (1 + settings.serviceRequestPrefetchCount),
+          idleTimeoutMs: settings.unitIdleTimeoutMs,
+          outstanding: () => session.counters.outstanding,
+          clock,
+          log,
+        }),
+        events,
+        connect: (task, slots) => connect(task, slots, settings),
+        taskFateTimeoutMs: settings.taskFateTimeoutMs,
+        clock,
+        log,
+        ended: (ended, ending, why) => { this.#ended(ended, ending, why) },
+        stateChanged: (changed, state, why) => { this.#record(changed.sessionId, { state, why }) },
+      })
+      await session.open()
+      this.#open.set(record.sessionId, session)
+      return session
+    } catch (error) {
+      await store.close(true).catch(closeError => log.warn({ err: closeError as Error }, 'store not let go of'))
+      throw error
+    }
+  }
+
+  /** Destroys or suspends a session. Whoever asks again waits for the same end. */
+  close (sessionId: string, ending: 'destroyed' | 'suspended'): Promise<void> {
+    const session = this.#open.get(sessionId)
+    const under = this.#closing.get(sessionId)
+    if (under !== undefined || session === undefined) return under ?? Promise.resolve()
+    const closing = session.close(ending).finally(() => {
+      this.#open.delete(sessionId)
+      this.#closing.delete(sessionId)
+    })
+    this.#closing.set(sessionId, closing)
+    return closing
+  }
+
+  /** Suspends what is durable; interactive sessions die with their broker. */
+  async suspendAll (): Promise<void> {
+    const { sessions, workerId, log } = this.#needs
+    await Promise.all(this.ids.map(async sessionId => {
+      const isDurable = this.#open.get(sessionId)?.isDurable ?? false
+      try {
+        await this.close(sessionId, isDurable ? 'suspended' : 'destroyed')
+        await sessions.update(sessionId, isDurable ? { state: 'Suspended', worker: undefined } : { state: 'Finished', worker: undefined, why: 'its broker was stopped' }, { worker: workerId })
+      } catch (error) {
+        log.error({ err: error as Error, sessionId }, 'session not suspended')
+      }
+    }))
+  }
+
+  #ended (session: BrokerSession, ending: Ending, why: string): void {
+    this.#open.delete(session.sessionId)
+    this.#needs.log.info({ sessionId: session.sessionId, ending, why }, 'session ended by itself')
+    // Another broker owns it: the record is that one's to write.
+    if (ending !== 'lost') this.#record(session.sessionId, { state: ending === 'suspended' ? 'Suspended' : 'Finished', worker: undefined, why })
+  }
+
+  #record (sessionId: string, change: Partial<SessionRecord>): void {
+    const { sessions, workerId, log } = this.#needs
+    sessions.update(sessionId, change, { worker: workerId }).catch(error => log.error({ err: error as Error, sessionId, change }, 'session record not written'))
+  }
+}
+
+/** A record that cannot be opened says why in a form that a client understands. */
+export function refusalOf (error: unknown): unknown {
+  return isSoaError(error) ? error : new SoaError('Broker_FailedToStartBrokerServiceProcess', { why: error instanceof Error ? error.message : String(error) }, { cause: error })
+}

@@ -1,0 +1,194 @@
+import t from 'tap'
+import { silent } from '../../core/log.ts'
+import type { Envelope } from '../../wire/soap/envelope.ts'
+import type { CallResult, SoapCaller } from '../../transport/channel.ts'
+import type { TaskInfo, TaskState } from '../../store/placement-store.ts'
+import { DispatcherPool, TASK_REACTIONS } from '../../broker/worker/dispatcher-pool.ts'
+import type { Desk } from '../../broker/worker/dispatcher.ts'
+import { RequestQueue, type BrokerRequest } from '../../broker/worker/request-queue.ts'
+import { ManualClock, settle } from '../clock.ts'
+
+const envelope = (messageId: string): Envelope => ({ v: 1, soap: 12, enc: 'utf8', action: 'urn:a', messageId, otherHeaders: [], prefixesInScope: [], body: Buffer.from('<a/>') })
+const task = (id: string, state: TaskState, more: Partial<TaskInfo> = {}): TaskInfo =>
+  ({ id, sessionId: '7', node: 'n1', machineName: 'n1', state, capacity: 1, firstCoreIndex: 0, address: 'http://127.0.0.1:1/', at: '2026-01-01T00:00:00Z', ...more })
+
+/** A service instance at the pool's door: calls wait until the test answers them, or the signal cuts them. */
+function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {}) {
+  const requests = new RequestQueue()
+  const events: string[] = []
+  const calls: Array<{ messageId: string | undefined, answer: (result: CallResult) => void }> = []
+  const done: string[] = []
+  const givenUp: string[] = []
+  const clock = new ManualClock()
+  const desk: Desk = {
+    requests,
+    load: async () => true,
+    started () {},
+    complete: async request => { done.push(request.envelope?.messageId ?? '') },
+    giveUp: async (request, why) => { givenUp.push(`${request.envelope?.messageId}: ${why}`) },
+    putBack: request => { requests.putBack(request) },
+  }
+  const connect = (): SoapCaller => ({
+    call: (sent, { signal }) => new Promise<CallResult>(resolve => {
+      calls.push({ messageId: sent.messageId, answer: resolve })
+      signal.addEventListener('abort', () => resolve({ outcome: 'aborted' }), { once: true })
+    }),
+    close: async () => {},
+  })
+  const pool = new DispatcherPool({
+    desk,
+    connect,
+    limits: { maxConcurrentCalls: 0, prefetch: limits.prefetch ?? 0, operationTimeoutMs: 1000, resendLimit: limits.resendLimit ?? 3, initializationTimeoutMs: 60_000, taskFateTimeoutMs: 5000, cancelGraceMs: 15_000, retryPeriodMs: 300_000 },
+    clock,
+    failed: error => { throw error },
+    changed: (event, { id }) => events.push(`${event} ${id}`),
+    log: silent,
+  })
+  const put = (messageId: string): BrokerRequest => {
+    const request: BrokerRequest = { clientKey: 'c', seq: 1, tries: 0, envelope: envelope(messageId) }
+    requests.put(request)
+    return request
+  }
+  return { pool, requests, events, calls, done, givenUp, clock, put }
+}
+
+const reply: CallResult = { outcome: 'answered', reading: { envelope: envelope('r'), batchId: -1, mustUnderstand: [], isFault: false, addressed: true } }
+
+t.test('dispatcher pool: the seed\'s sequence adds one dispatcher and removes one, and its requests are back in the queue', async t => {
+  const { pool, requests, events, calls, put } = bench()
+  const request = put('m-1')
+  for (const state of ['Running', 'Running'] as const) pool.taskStateChanged([task('1', state)])
+  await settle()
+  t.equal(calls.length, 1, 'one slot took the request')
+  for (const state of ['Canceling', 'Canceled', 'Finishing', 'Finished', 'Running'] as const) pool.taskStateChanged([task('1', state)])
+  await settle()
+  t.same(events, ['added 1', 'removed 1'])
+  t.equal(requests.length, 1)
+  t.equal(await requests.take(new AbortController().signal), request)
+  t.equal(request.tries, 0, 'a canceled task costs no try')
+})
+
+t.test('dispatcher pool: what each task state does', async t => {
+  const expected: Record<TaskState, [whenNew: string[], whenRunning: string[]]> = {
+    Queued: [[], ['added 1']],
+    Dispatching: [[], ['added 1']],
+    Running: [['added 1'], ['added 1']],
+    Canceling: [[], ['added 1', 'removed 1']],
+    Finishing: [[], ['added 1', 'removed 1']],
+    Finished: [[], ['added 1', 'removed 1']],
+    Failed: [[], ['added 1', 'removed 1']],
+    Canceled: [[], ['added 1', 'removed 1']],
+  }
+  t.same(Object.keys(expected).sort(), Object.keys(TASK_REACTIONS).sort())
+  for (const state of Object.keys(expected) as TaskState[]) {
+    const fresh = bench()
+    fresh.pool.taskStateChanged([task('1', state)])
+    await settle()
+    t.same(fresh.events, expected[state][0], `${state} of an unknown task`)
+    const running = bench()
+    running.pool.taskStateChanged([task('1', 'Running')])
+    running.pool.taskStateChanged([task('1', state)])
+    await settle()
+    t.same(running.events, expected[state][1], `${state} after Running, nothing in flight`)
+    await Promise.all([fresh.pool.close(0), running.pool.close(0), fresh.clock.advance(0), running.clock.advance(0)])
+  }
+})
+
+t.test('dispatcher pool: Canceling takes nothing new, lets the call in flight finish, and then the dispatcher goes', async t => {
+  const { pool, requests, events, calls, done, put } = bench()
+  put('m-1')
+  pool.taskStateChanged([task('1', 'Running')])
+  await settle()
+  pool.taskStateChanged([task('1', 'Canceling')])
+  put('m-2')
+  await settle()
+  t.same(events, ['added 1'], 'still there: the host answers')
+  calls[0]?.answer(reply)
+  await settle()
+  t.same(done, ['m-1'])
+  t.same(events, ['added 1', 'removed 1'])
+  t.equal(requests.length, 1, 'the new request waits for another instance')
+})
+
+t.test('dispatcher pool: a host that never answers after Canceling is cut when the grace has passed', async t => {
+  const { pool, requests, events, clock, put } = bench()
+  put('m-1')
+  pool.taskStateChanged([task('1', 'Running')])
+  await settle()
+  pool.taskStateChanged([task('1', 'Canceling')])
+  await clock.advance(14_999)
+  t.same(events, ['added 1'])
+  await clock.advance(1)
+  t.same(events, ['added 1', 'removed 1'])
+  t.equal(requests.length, 1)
+})
+
+t.test('dispatcher pool: capacity × (1 + prefetch) calls are in flight at a time', async t => {
+  const { pool, calls, clock, put } = bench({ prefetch: 1 })
+  for (let i = 1; i <= 10; i++) put(`m-${i}`)
+  pool.taskStateChanged([task('1', 'Running', { capacity: 2 })])
+  await settle()
+  t.equal(calls.length, 4)
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
+t.test('dispatcher pool: a host that ends by itself while executing costs a try, a lost node does not', async t => {
+  for (const [exit, tries] of [[{ code: 139, signal: null, stderr: '', why: 'exit code 139' }, 1], [undefined, 0]] as const) {
+    const { pool, calls, put } = bench()
+    const request = put('m-1')
+    pool.taskStateChanged([task('1', 'Running')])
+    await settle()
+    calls[0]?.answer({ outcome: 'broken', error: new Error('socket hang up') })
+    await settle()
+    pool.taskStateChanged([task('1', 'Failed', exit === undefined ? {} : { exit })])
+    await settle()
+    t.equal(request.tries, tries, exit === undefined ? 'node lost' : exit.why)
+  }
+})
+
+t.test('dispatcher pool: a broken connection whose task lives on counts when its fate is not known in time', async t => {
+  const { pool, calls, clock, done, put } = bench()
+  const request = put('m-1')
+  pool.taskStateChanged([task('1', 'Running')])
+  await settle()
+  calls[0]?.answer({ outcome: 'broken', error: new Error('socket hang up') })
+  await clock.advance(5000)
+  t.equal(request.tries, 1)
+  t.equal(calls.length, 2, 'the same instance gets the next call')
+  calls[1]?.answer(reply)
+  await settle()
+  t.same(done, ['m-1'])
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
+t.test('dispatcher pool: past the limit the request is given up with the reason, and the instance is kept', async t => {
+  const { pool, calls, givenUp, clock, put } = bench({ resendLimit: 1 })
+  put('m-1')
+  pool.taskStateChanged([task('1', 'Running')])
+  await settle()
+  calls[0]?.answer({ outcome: 'timedOut' })
+  await settle()
+  calls[1]?.answer({ outcome: 'timedOut' })
+  await settle()
+  t.same(givenUp, ['m-1: no answer within 1000 ms (serviceOperationTimeout)'])
+  put('m-2')
+  await settle()
+  t.equal(calls.length, 3)
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
+t.test('dispatcher pool: nobody listening costs no try; after the start-up time the instance is left alone for the retry period, then asked again', async t => {
+  const { pool, calls, events, clock, put } = bench()
+  const request = put('m-1')
+  pool.taskStateChanged([task('1', 'Running')])
+  await settle()
+  const refuse = (): void => { for (const call of calls.splice(0)) call.answer({ outcome: 'unreachable', error: new Error('ECONNREFUSED') }) }
+  for (let second = 0; second < 80; second++) { refuse(); await clock.advance(1000) }
+  refuse()
+  await settle()
+  t.same(events, ['added 1', 'removed 1'])
+  t.equal(request.tries, 0)
+  await clock.advance(300_000)
+  t.same(events, ['added 1', 'removed 1', 'added 1'])
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
