@@ -22,7 +22,7 @@ const FRESH_MS = 2000
 const SUMS: ReadonlyArray<[name: string, help: string, of: (node: NodeView) => number]> = [
   ['soa_slots', 'Slots of all nodes', node => node.cores],
   ['soa_slots_busy', 'Slots in use', node => node.busy],
-  ['soa_tasks', 'Tasks on all nodes', node => node.tasks.length]
+  ['soa_tasks', 'Tasks on all nodes', node => node.tasks]
 ]
 
 /** `/metrics` for Prometheus: figures of the cluster as this head sees them, and of its own process. A registry of its own, so that two heads in one process do not meet. */
@@ -51,7 +51,7 @@ export function metricsRoute (app: FastifyInstance, { sessions, pool, nodes, clo
     registers,
     async collect () {
       const all = await readNodes()
-      for (const state of ['up', 'draining', 'dead']) this.set({ state }, all.filter(node => node.state === state).length)
+      for (const state of ['Online', 'Draining', 'Offline']) this.set({ state }, all.filter(node => node.state === state).length)
     }
   })
   for (const [name, help, of] of SUMS) {

@@ -15,6 +15,8 @@ export interface RaisingNeeds {
   demand: Pick<DemandBoard, 'remove'>
   /** Hands a raise to the short jobs, which have attempts and back-off and outlive this head; absent, or when it throws: raised from here. */
   raiseLater?: ((sessionId: string) => Promise<void>) | undefined
+  /** Removes every trace of the queues of a session that nobody serves. */
+  purgeQueues: (sessionId: string) => Promise<void>
   /** One change of a session at a time; the launcher's cancel and close take the same turns. */
   turns: Turns
   limits: { raiseTimeoutMs: number }
@@ -78,13 +80,15 @@ export class SessionRaising {
 
   /** Puts a new or orphaned record at a worker. The caller has the session's turn. */
   async serve (record: SessionRecord): Promise<Worker> {
-    const { sessions, pool, log } = this.#needs
+    const { sessions, pool, purgeQueues, log } = this.#needs
     const { sessionId } = record
     let last: unknown
     let from = record.worker
     for (let tried = 0; tried < TRIES; tried++) {
       const worker = await pool.take(sessionId)
       try {
+        // A worker that died while it started a new session may have taken its queues already; nothing is in them yet.
+        if (tried > 0 && isNew(record) && record.durable) await purgeQueues(sessionId)
         const mine = await sessions.update(sessionId, { worker: worker.id }, { worker: from, state: statesWith('served') })
         if (mine === undefined) throw new SoaError('Broker_BrokerUnavailable', { sessionId }) // another head was faster, or it is gone: the caller looks again
         from = worker.id
@@ -132,8 +136,8 @@ export class SessionRaising {
         for (const record of page.items) {
           if (record.worker !== undefined && (await pool.find(record.worker) !== undefined || await pool.isElsewhere(record.worker))) continue
           // Another head, or a create that is under way here, is about to put it at a worker.
-          const isNew = state === 'Starting' && record.why === undefined && clock.now() - Date.parse(record.createdAt) < limits.raiseTimeoutMs
-          if (turns.isTaken(record.sessionId) || (isNew && record.worker === undefined)) continue
+          const isFresh = isNew(record) && clock.now() - Date.parse(record.createdAt) < limits.raiseTimeoutMs
+          if (turns.isTaken(record.sessionId) || (isFresh && record.worker === undefined)) continue
           await this.#orphaned(record.sessionId, record.worker, 'its broker worker is gone')
           if (!record.durable) found.failed++
           else {
@@ -179,10 +183,9 @@ export class SessionRaising {
 
   /** The worker starts it, or raises it when it was served before, whatever its record says by now. */
   async #order (worker: Worker, record: SessionRecord): Promise<SessionView> {
-    const { sessionId, state, brokerUniqueId } = record
-    const isNew = state === 'Starting' && brokerUniqueId === undefined
+    const { sessionId, state } = record
     try {
-      return await worker.link.raise(isNew || state !== 'Starting' ? record : { ...record, state: 'Suspended' })
+      return await worker.link.raise(state === 'Starting' && !isNew(record) ? { ...record, state: 'Suspended' } : record)
     } catch (error) {
       if (!isServedThere(error)) throw error
       return await worker.link.view(sessionId).catch(view => { throw isUnknownThere(view) ? new SoaError('Broker_BrokerUnavailable', { sessionId }, { cause: error }) : view }) // being opened by another order
@@ -238,6 +241,9 @@ export class SessionRaising {
     }
   }
 }
+
+/** It has never been served. */
+const isNew = ({ state, brokerUniqueId }: SessionRecord): boolean => state === 'Starting' && brokerUniqueId === undefined
 
 /** A worker has it, as far as the record goes. */
 const isServed = ({ state, worker }: SessionRecord): boolean => worker !== undefined && (state === 'Running' || state === 'Canceled')

@@ -3,10 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import { nameOfFile, parseRegistration } from '../../../config/service-registration.ts'
 import { environmentName, settingNames, settingOf, type AllSettings } from '../../../config/settings.ts'
 import { SoaError } from '../../../core/errors.ts'
-import type { NodeView, RedisPlacement } from '../../../store/redis-placement.ts'
+import type { RedisPlacement } from '../../../store/redis-placement.ts'
 import type { RegisteredService, ServiceRegistry } from '../../../store/service-registry.ts'
 import { answers, json, page, ref, serviceBody } from './schemas.ts'
 
+/** What the placement store knows of nodes (store/redis-placement.ts). */
 export type Nodes = Pick<RedisPlacement, 'nodes' | 'setDraining'>
 
 export interface ClusterRoutesNeeds {
@@ -21,7 +22,7 @@ const MAX_SERVICE_BYTES = 20 * 1024 * 1024
 
 export function clusterRoutes (app: FastifyInstance, { nodes, services, settings, now }: ClusterRoutesNeeds): void {
   app.get('/nodes', { schema: { tags: ['nodes'], summary: 'All nodes', response: answers({ 200: json('nodes', page(ref('Node'))) }) } },
-    async () => ({ items: (await nodes.nodes()).map(nodeObject) }))
+    async () => ({ items: await nodes.nodes() }))
 
   for (const [what, summary] of [['drain', 'Give the node no new tasks'], ['resume', 'Give it tasks again']] as const) {
     app.post<{ Params: { id: string } }>(`/nodes/:id/${what}`, { schema: { tags: ['nodes'], summary, response: answers({ 200: json('the node', ref('Node')) }) } },
@@ -30,7 +31,7 @@ export function clusterRoutes (app: FastifyInstance, { nodes, services, settings
         const isKnown = await nodes.setDraining(id, what === 'drain')
         const node = isKnown ? (await nodes.nodes()).find(node => node.id === id) : undefined
         if (node === undefined) throw Object.assign(new Error(`no node ${id.slice(0, 100)} is known here`), { statusCode: 404 })
-        return nodeObject(node)
+        return node
       })
   }
 
@@ -75,9 +76,6 @@ export function clusterRoutes (app: FastifyInstance, { nodes, services, settings
       })
     }))
 }
-
-/** What surface.md lists; tasks in number, since the sessions show them one by one. */
-const nodeObject = ({ tasks, ...node }: NodeView): object => ({ ...node, tasks: tasks.length })
 
 /** A Redis URL may hold a password, and this answer goes to anybody who can call the head. */
 const shownValue = (name: string, value: string | number | boolean): string | number | boolean => name === 'redis' ? String(value).replace(/\/\/[^@/]*@/, '//…@') : value

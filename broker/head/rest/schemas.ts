@@ -68,11 +68,11 @@ const node = object({
   id: text('name of the node, kept across restarts'),
   machine: text(''),
   pid: count('of the node manager'),
-  state: text('up: takes tasks · draining: takes no new ones · dead: no heartbeat', { enum: ['up', 'draining', 'dead'] }),
+  state: text('Online: takes tasks · Draining: takes no new ones · Offline: no heartbeat', { enum: ['Online', 'Draining', 'Offline'] }),
   cores: count('slots'),
   busy: count('slots in use'),
   tasks: count('tasks there'),
-  heartbeatAgeMs: count('since it was heard last; absent when it is dead'),
+  heartbeatAgeMs: count('since it was heard last; Offline: since it was declared dead'),
   groups: list(text('')),
   labels: object({}, { additionalProperties: { type: 'string' } })
 }, { $id: 'Node' })
