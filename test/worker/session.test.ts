@@ -1,0 +1,291 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { silent } from '../../core/log.ts'
+import { SETTINGS, type Settings } from '../../config/settings.ts'
+import { MemoryMessageStore } from '../../store/memory-store.ts'
+import type { SessionRecord } from '../../store/session-store.ts'
+import type { TaskInfo } from '../../store/placement-store.ts'
+import type { CallResult, SoapCaller } from '../../transport/channel.ts'
+import type { Envelope, Reading } from '../../wire/soap/envelope.ts'
+import { userDataHeader, userDataText } from '../../wire/soap/hpc-headers.ts'
+import { DemandKeeper } from '../../broker/worker/demand.ts'
+import { ServiceFacts } from '../../broker/worker/service-facts.ts'
+import { BrokerSession } from '../../broker/worker/session.ts'
+import type { BrokerClient } from '../../broker/worker/broker-client.ts'
+import { ManualClock, settle } from '../clock.ts'
+
+const never = new AbortController().signal
+const FLUSH = { batchId: -1, timeoutMs: 60_000, signal: never }
+
+const request = (n: number, more: Partial<Envelope> = {}): Envelope => ({
+  v: 1, soap: 12, enc: 'utf8', action: 'urn:Echo', messageId: `urn:uuid:${n}`, userData: userDataHeader(String(n)), otherHeaders: [], prefixesInScope: [], body: Buffer.from(`<n>${n}</n>`), ...more,
+})
+const reading = (envelope: Envelope, isFault = false): Reading => ({ envelope, batchId: -1, mustUnderstand: [], isFault, addressed: true })
+
+/** A session on a memory store whose one service instance echoes the body, unless the test says otherwise. */
+async function open (t: Test, options: { durable?: boolean, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number } = {}) {
+  const clock = new ManualClock()
+  const defaults = Object.fromEntries(Object.entries(SETTINGS).map(([name, { default: value }]) => [name, value])) as unknown as Settings
+  const settings: Settings = { ...defaults, ...options.settings }
+  const record: SessionRecord = { sessionId: '7', service: 'Echo', durable: options.durable ?? false, priority: 2000, settings: {}, environment: {}, state: 'Starting', createdAt: '2026-01-01T00:00:00Z' }
+  const service = new ServiceFacts({ name: 'Echo', config: '', file: '/echo.config', documents: {}, addedAt: '' }, settings, 0, [{ name: 'Echo', action: 'urn:Echo', inputElement: 'n', oneWay: false }, { name: 'Tell', action: 'urn:Tell', inputElement: 'tell', oneWay: true }])
+  const ended: string[] = []
+  const states: string[] = []
+  const targets: number[] = []
+  const tasks: TaskInfo[] = Array.from({ length: options.instances ?? 1 }, (_, i) => ({ id: `1-${i}`, sessionId: '7', node: 'n1', machineName: 'n1', state: 'Running', capacity: 1, firstCoreIndex: i, address: 'http://127.0.0.1:1/', at: '' }))
+  const caller: SoapCaller = {
+    call: async sent => options.answer === undefined ? { outcome: 'answered', reading: reading({ ...sent, action: 'urn:EchoResponse' }) } : await options.answer(sent),
+    close: async () => {},
+  }
+  const store = new MemoryMessageStore()
+  const session: BrokerSession = new BrokerSession({
+    record,
+    service,
+    store,
+    demand: new DemandKeeper({
+      board: { put: async demand => { targets.push(demand.target) }, remove: async () => { targets.push(-1) } },
+      base: { sessionId: '7', service: 'Echo', priority: 2000, createdAt: '', coresPerUnit: 1, environment: {}, exclude: [], labels: {}, cancelGraceMs: 1 },
+      minUnits: undefined,
+      maxUnits: undefined,
+      callsPerUnit: 2,
+      idleTimeoutMs: settings.unitIdleTimeoutMs,
+      outstanding: () => session.counters.outstanding,
+      clock,
+      log: silent,
+    }),
+    events: {
+      snapshot: async () => ({ tasks, cursor: '0' }),
+      async * follow (_, __, signal) { await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true })) },
+    },
+    connect: () => caller,
+    taskFateTimeoutMs: 5000,
+    clock,
+    log: silent,
+    ended: (_, ending, why) => ended.push(`${ending}: ${why}`),
+    stateChanged: (_, state) => states.push(state),
+  })
+  await session.open()
+  t.teardown(async () => { const closing = session.close('destroyed'); await clock.advance(0); await closing })
+  return { session, clock, ended, states, targets, store, client: (id = 'c'): BrokerClient => session.client(id) }
+}
+
+const pull = async (client: BrokerClient, position: 'Begin' | 'Current', count: number, session: BrokerSession): Promise<{ users: string[], end: boolean }> => {
+  const page = await client.pull(position, count, '', { maxBytes: 1e9, signal: never, end: () => session.readEnd() })
+  return { users: page.responses.map(({ envelope }) => userDataText(envelope.userData as Uint8Array)).sort(), end: page.endOfMessages }
+}
+
+for (const durable of [false, true]) {
+  const kind = durable ? 'durable' : 'interactive'
+
+  t.test(`session (${kind}): every request comes back once, with its user data, and the end mark with the last`, async t => {
+    const { session, client } = await open(t, { durable })
+    for (let n = 1; n <= 3; n++) await client().accept(request(n), -1, never)
+    await client().endRequests(3, FLUSH)
+    t.same(await pull(client(), 'Begin', 2, session), { users: ['1', '2'], end: false })
+    t.same(await pull(client(), 'Current', 2, session), { users: ['3'], end: true })
+    t.equal(client().status, 'Finished')
+    t.same(session.counters.view(), { total: 3, processed: 3, processing: 0, faulted: 0 })
+  })
+
+  t.test(`session (${kind}): Flush waits for exactly as many requests as were announced since the last one`, async t => {
+    const { client } = await open(t, { durable })
+    await client().accept(request(1), -1, never)
+    let isDone = false
+    const flushing = client().flush(2, FLUSH).then(() => { isDone = true })
+    await settle()
+    t.notOk(isDone, 'one of two is there')
+    await client().accept(request(2), -1, never)
+    await flushing
+    t.equal(client().queue.committed, 2)
+    await client().accept(request(3), -1, never)
+    await client().endRequests(1, FLUSH)
+    t.equal(client().queue.committed, 3, 'counts since the last flush')
+  })
+
+  t.test(`session (${kind}): a count that is never reached times out, names both counts, and rolls nothing back`, async t => {
+    const { client, clock } = await open(t, { durable })
+    await client().accept(request(1), -1, never)
+    const flushing = client().flush(2, { ...FLUSH, timeoutMs: 1000 })
+    const refused = t.rejects(flushing, { name: 'SoaError', fault: 'OperationTimeout', message: /1 requests arrived since the last flush, 2 were announced/ })
+    await clock.advance(1000)
+    await refused
+    await client().flush(1, FLUSH)
+    t.equal(client().queue.committed, 1)
+  })
+
+  t.test(`session (${kind}): the same message id twice is one request`, async t => {
+    const { session, client } = await open(t, { durable })
+    await client().accept(request(1), -1, never)
+    await client().accept(request(1), -1, never)
+    await client().endRequests(1, FLUSH)
+    t.same(await pull(client(), 'Begin', 10, session), { users: ['1'], end: true })
+  })
+
+  t.test(`session (${kind}): a late request gets a fault, and so does everything that comes too late`, async t => {
+    const { session, client } = await open(t, { durable })
+    await t.rejects(client().endRequests(0, FLUSH), { name: 'SoaError', fault: 'Broker_EOMReject_NoRequest' })
+    await client().accept(request(1), -1, never)
+    await client().endRequests(1, FLUSH)
+    await t.rejects(client().accept(request(2), -1, never), { name: 'SoaError', fault: 'Broker_EOMReject_EndRequests' })
+    await t.rejects(client().flush(1, FLUSH), { name: 'SoaError', fault: 'Broker_FlushRejected' })
+    await pull(client(), 'Begin', 10, session)
+    await t.rejects(client().endRequests(0, FLUSH), { name: 'SoaError', fault: 'Broker_EOMReject_GetResponse' })
+  })
+
+  t.test(`session (${kind}): client ids do not know case, the empty one is a client of its own`, async t => {
+    const { client } = await open(t, { durable })
+    t.equal(client('Ann'), client('aNN'))
+    t.not(client(''), client('Ann'))
+  })
+
+  t.test(`session (${kind}): purge forgets the client and keeps the session's totals; its id may be used again`, async t => {
+    const { session, client } = await open(t, { durable })
+    await client().accept(request(1), -1, never)
+    await client().endRequests(1, FLUSH)
+    await pull(client(), 'Begin', 1, session)
+    await session.purge('C')
+    t.same(session.counters.view(), { total: 1, processed: 1, processing: 0, faulted: 0 })
+    await client().accept(request(1), -1, never)
+    await client().endRequests(1, FLUSH)
+    t.same(await pull(client(), 'Begin', 5, session), { users: ['1'], end: true })
+  })
+}
+
+t.test('session (durable): nothing runs before the flush that covers it', async t => {
+  const { session, client } = await open(t, { durable: true })
+  await client().accept(request(1), -1, never)
+  await settle()
+  t.equal(session.counters.processed, 0)
+  await client().flush(1, FLUSH)
+  t.same(await pull(client(), 'Begin', 1, session), { users: ['1'], end: false })
+})
+
+t.test('session (interactive): requests run as soon as they come', async t => {
+  const { session, client } = await open(t)
+  await client().accept(request(1), -1, never)
+  t.same(await pull(client(), 'Begin', 1, session), { users: ['1'], end: false })
+})
+
+t.test('session (durable): Begin brings everything again', async t => {
+  const { session, client } = await open(t, { durable: true })
+  for (let n = 1; n <= 3; n++) await client().accept(request(n), -1, never)
+  await client().endRequests(3, FLUSH)
+  await pull(client(), 'Begin', 3, session)
+  t.same(await pull(client(), 'Begin', 3, session), { users: ['1', '2', '3'], end: true })
+})
+
+t.test('session (interactive): asking for more is the acknowledgement; a page lost on the way comes again with Begin', async t => {
+  const { session, client } = await open(t)
+  for (let n = 1; n <= 4; n++) await client().accept(request(n), -1, never)
+  await client().endRequests(4, FLUSH)
+  const first = await pull(client(), 'Begin', 2, session)
+  t.same(await pull(client(), 'Begin', 2, session), first, 'not acknowledged: again')
+  const second = await pull(client(), 'Current', 2, session)
+  t.same([...first.users, ...second.users].sort(), ['1', '2', '3', '4'])
+  t.same((await pull(client(), 'Begin', 2, session)).users, second.users, 'the first page was acknowledged by the second')
+})
+
+t.test('session (durable): a higher batch id forgets what was not flushed, a lower one is refused', async t => {
+  const { session, client } = await open(t, { durable: true })
+  await client().accept(request(1), 0, never)
+  await client().flush(1, { ...FLUSH, batchId: 0 })
+  await client().accept(request(2), 0, never)
+  await Promise.all([client().accept(request(3), 1, never), client().accept(request(4), 1, never)])
+  await t.rejects(client().accept(request(5), 0, never), { name: 'SoaError', fault: 'InvalidArgument', message: /batch 0 is over/ })
+  await client().endRequests(2, { ...FLUSH, batchId: 1 })
+  t.same(await pull(client(), 'Begin', 10, session), { users: ['1', '3', '4'], end: true })
+  t.equal(session.counters.total, 3)
+})
+
+t.test('session: a user fault is a response like any other, a retry fault runs again and in the end is a RetryOperationError', async t => {
+  let runs = 0
+  const { session, client } = await open(t, {
+    durable: true,
+    settings: { messageResendLimit: 2 },
+    answer: sent => {
+      runs++
+      const isUser = sent.messageId === 'urn:uuid:1'
+      const detail = isUser ? '<mine/>' : '<RetryOperationError xmlns="http://hpc.microsoft.com/session/"><lastFailedServiceId>0</lastFailedServiceId><reason>disk full</reason><retryCount>0</retryCount></RetryOperationError>'
+      const body = Buffer.from(`<s:Fault xmlns:s="http://www.w3.org/2003/05/soap-envelope"><s:Code><s:Value>s:Receiver</s:Value></s:Code><s:Reason><s:Text xml:lang="en">no</s:Text></s:Reason><s:Detail>${detail}</s:Detail></s:Fault>`)
+      const action = isUser ? 'urn:mine' : 'http://hpc.microsoft.com/session/RetryOperationError'
+      return { outcome: 'answered', reading: { ...reading({ ...sent, action, body }, true), bodyElement: '{http://www.w3.org/2003/05/soap-envelope}Fault' } }
+    },
+  })
+  await client().accept(request(1), -1, never)
+  await client().accept(request(2), -1, never)
+  await client().endRequests(2, FLUSH)
+  const page = await client().pull('Begin', 2, '', { maxBytes: 1e9, signal: never, end: () => undefined })
+  t.equal(runs, 1 + 3, 'the user fault once, the other 1 + messageResendLimit times')
+  const byUser = Object.fromEntries(page.responses.map(({ envelope, isFault, requestAction }) => [userDataText(envelope.userData as Uint8Array), { isFault, requestAction, relatesTo: envelope.relatesTo, body: Buffer.from(envelope.body).toString() }]))
+  t.match(byUser, { 1: { isFault: true, requestAction: 'urn:Echo', relatesTo: 'urn:uuid:1', body: /<mine\/>/ }, 2: { isFault: true, relatesTo: 'urn:uuid:2', body: /disk full/ } })
+  t.match(byUser['2']?.body, /<retryCount>3<\/retryCount>/)
+  t.equal(session.counters.faulted, 2)
+})
+
+t.test('session: cancel stops work, keeps what is stored readable, and may be said twice', async t => {
+  let answer: (() => void) | undefined
+  const { session, client, states } = await open(t, {
+    durable: true,
+    answer: sent => sent.messageId === 'urn:uuid:1' ? { outcome: 'answered', reading: reading(sent) } : new Promise<CallResult>(resolve => { answer = () => resolve({ outcome: 'aborted' }) }),
+  })
+  await client().accept(request(1), -1, never)
+  await client().accept(request(2), -1, never)
+  await client().endRequests(2, FLUSH)
+  t.same(await pull(client(), 'Begin', 1, session), { users: ['1'], end: false })
+  const waiting = t.rejects(pull(client(), 'Current', 1, session), { name: 'SoaError', fault: 'Session_ValidateJobFailed_JobCanceled' })
+  const cancelling = session.cancel()
+  answer?.()
+  await cancelling
+  await session.cancel()
+  await waiting
+  t.same(states, ['Canceled'])
+  t.same(await pull(client(), 'Begin', 1, session), { users: ['1'], end: false }, 'stored responses are still there')
+  t.throws(() => session.refuseUnlessTaking(), { name: 'SoaError', fault: 'Session_ValidateJobFailed_JobCanceled' })
+})
+
+t.test('session: idle clocks: no client ends it, a durable one with flushed requests is suspended; work in flight keeps it', async t => {
+  const first = await open(t)
+  await first.clock.advance(300_000)
+  t.match(first.ended, ['destroyed: no client within 300000 ms (clientConnectionTimeout)'])
+
+  const durable = await open(t, { durable: true })
+  await durable.client().accept(request(1), -1, never)
+  await durable.client().endRequests(1, FLUSH)
+  await durable.clock.advance(300_000)
+  t.same(durable.ended, [], 'the client has just left')
+  await durable.clock.advance(300_000)
+  t.match(durable.ended, ['suspended: no client for 300000 ms (sessionIdleTimeout)'])
+
+  let answer: (() => void) | undefined
+  const busy = await open(t, { answer: sent => new Promise<CallResult>(resolve => { answer = () => resolve({ outcome: 'answered', reading: reading(sent) }) }) })
+  await busy.client().accept(request(1), -1, never)
+  await busy.client().endRequests(1, FLUSH)
+  await busy.clock.advance(3_000_000)
+  t.same(busy.ended, [], 'a call in flight')
+  answer?.()
+  await busy.clock.advance(600_000)
+  t.equal(busy.ended.length, 1)
+})
+
+t.test('session: instances leave when there is no work, and are asked for again when work comes', async t => {
+  const { client, clock, session, targets } = await open(t, { durable: true, instances: 0 })
+  t.same(targets, [16], 'at the start')
+  await clock.advance(11_000)
+  t.equal(targets.at(-1), 0)
+  for (let n = 1; n <= 5; n++) await client().accept(request(n), -1, never)
+  await client().endRequests(5, FLUSH)
+  session.workCame()
+  await settle()
+  t.equal(targets.at(-1), 3, '5 requests, 2 calls per unit')
+})
+
+t.test('session: a call without user data is answered in the same exchange; a caller who goes away is not waited for', async t => {
+  const { session, client } = await open(t)
+  const answered = await session.call(client('p'), request(1), never)
+  t.match(answered, { envelope: { action: 'urn:EchoResponse', relatesTo: 'urn:uuid:1' }, isFault: false })
+  const { session: empty, client: plain } = await open(t, { instances: 0 })
+  const stop = new AbortController()
+  const waiting = empty.call(plain('p'), request(2), stop.signal)
+  stop.abort(new Error('the caller is gone'))
+  await t.rejects(waiting, { message: 'the caller is gone' })
+})
