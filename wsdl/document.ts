@@ -1,0 +1,168 @@
+/**
+ * A service's contract, read from its WSDL 1.1: which operations there are, by which action and element they are called, and the types of all.
+ *
+ * Document/literal only. rpc or encoded bindings, MTOM, messages of several parts or of types instead of elements are refused by name here.
+ */
+import { SoaError } from '../core/errors.ts'
+import type { QName, SoapVersion } from '../wire/soap/envelope.ts'
+import { qname, splitQName } from '../wire/xml/events.ts'
+import type { XmlNode } from '../wire/xml/tree.ts'
+import { gather, WSDL, type Documents } from './imports.ts'
+import { SchemaSet } from './schema/schema.ts'
+
+export const SOAP_BINDINGS: ReadonlyArray<readonly [uri: string, soap: SoapVersion]> = [['http://schemas.xmlsoap.org/wsdl/soap/', 11], ['http://schemas.xmlsoap.org/wsdl/soap12/', 12]]
+export const WSA10 = 'http://www.w3.org/2005/08/addressing'
+const ACTIONS = ['http://www.w3.org/2006/05/addressing/wsdl', 'http://www.w3.org/2007/05/addressing/metadata', WSA10].map(uri => qname(uri, 'Action'))
+const MTOM = 'http://schemas.xmlsoap.org/ws/2004/09/policy/optimizedmimeserialization'
+
+export interface OperationFault { readonly name: string, readonly element: QName, readonly action: string }
+
+export interface WsdlOperation {
+  readonly name: string
+  readonly portType: string
+  /** WS-Addressing action of the request. */
+  readonly action: string
+  /** Every action that calls it: `action` and the SOAPActions of the bindings (never empty ones). */
+  readonly actions: ReadonlySet<string>
+  /** Undefined: a message without parts, so an empty body. */
+  readonly inputElement: QName | undefined
+  readonly outputElement: QName | undefined
+  readonly replyAction: string | undefined
+  readonly faults: readonly OperationFault[]
+  /** No reply is sent, not even a fault. */
+  readonly oneWay: boolean
+  /** SOAP versions that the WSDL's bindings offer it in; empty when it has no SOAP binding. */
+  readonly soap: readonly SoapVersion[]
+}
+
+export interface WsdlPort { readonly name: string, readonly binding: string, readonly portType: string, readonly soap: SoapVersion, readonly address: string, readonly transport: string }
+
+export interface WsdlDocument {
+  readonly name: string
+  readonly targetNamespace: string
+  readonly portTypes: readonly string[]
+  readonly operations: readonly WsdlOperation[]
+  readonly services: ReadonlyArray<{ readonly name: string, readonly ports: readonly WsdlPort[] }>
+  readonly schema: SchemaSet
+}
+
+interface Binding { readonly node: XmlNode, readonly name: QName, readonly portType: QName, readonly soap: SoapVersion, readonly transport: string, readonly soapActions: ReadonlyMap<string, string> }
+
+/** Throws SoaError `badContract` with the document and what is wrong or not supported. */
+export function loadWsdl (documents: Documents, main: string): WsdlDocument {
+  const refuse = (why: string): never => { throw new SoaError('badContract', { document: main, why }) }
+  const { definitions, schemas } = gather(documents, main)
+  const root = definitions[0] ?? refuse('it is a schema, no WSDL')
+  const target = (node: XmlNode): string => node.get('targetNamespace') ?? ''
+  const named = (kind: string): Map<QName, XmlNode> => new Map(definitions.flatMap(d => d.all(WSDL, kind).map(n => [qname(target(d), n.get('name') ?? ''), n])))
+
+  if (definitions.some(d => mentions(d, MTOM))) refuse('it asks for MTOM (OptimizedMimeSerialization), which is not supported')
+  const messages = named('message')
+  const portTypes = named('portType')
+  const bindings = [...named('binding')].flatMap(([name, node]) => readBinding(name, node, refuse))
+  const schema = new SchemaSet(schemas)
+
+  const element = (ref: XmlNode | undefined, of: string): QName | undefined => {
+    if (!ref) return undefined
+    const name = ref.qname('message') ?? refuse(`${of} names no message`)
+    const message = messages.get(name) ?? refuse(`${of} names message ${name}, which is not defined`)
+    const parts = message.all(WSDL, 'part')
+    if (parts.length === 0) return undefined
+    // Parts beyond the first are headers where the binding says so; only those would be a body of several parts.
+    const body = parts.length === 1 ? parts : parts.filter(p => !headerParts(bindings, name).has(p.get('name') ?? ''))
+    if (body.length > 1) refuse(`message ${name} has a body of ${body.length} parts, which is not supported`)
+    const found = body[0]?.qname('element') ?? refuse(`message ${name} is made of a type instead of an element (rpc), which is not supported`)
+    if (!schema.element(found)) refuse(`message ${name} is element ${found}, which no schema given defines`)
+    return found
+  }
+
+  const operations = [...portTypes].flatMap(([portType, node]) => node.all(WSDL, 'operation').map((op): WsdlOperation => {
+    const name = op.get('name') ?? refuse(`an operation of ${portType} has no name`)
+    const mine = bindings.filter(b => b.portType === portType)
+    const soapActions = mine.map(b => b.soapActions.get(name) ?? '').filter(action => action !== '')
+    const input = op.first(WSDL, 'input') ?? refuse(`operation ${name} has no input (notifications are not supported)`)
+    const output = op.first(WSDL, 'output')
+    const { uri, local: type } = splitQName(portType)
+    const separator = uri.startsWith('urn:') ? ':' : '/'
+    const base = `${uri}${uri.endsWith(separator) ? '' : separator}${type}`
+    // [WS-Addressing metadata] 4.4.4: names stand in for actions that are not said; a SOAPAction is one that is said.
+    const action = actionOf(input) ?? soapActions[0] ?? `${base}${separator}${input.get('name') ?? `${name}${output ? 'Request' : ''}`}`
+    return {
+      name,
+      portType: type,
+      action,
+      actions: new Set([action, ...soapActions]),
+      inputElement: element(input, `the input of ${name}`),
+      outputElement: element(output, `the output of ${name}`),
+      replyAction: output && (actionOf(output) ?? (soapActions[0] !== undefined ? `${action}Response` : `${base}${separator}${output.get('name') ?? `${name}Response`}`)),
+      faults: op.all(WSDL, 'fault').map(fault => {
+        const faultName = fault.get('name') ?? refuse(`a fault of ${name} has no name`)
+        const detail = element(fault, `fault ${faultName} of ${name}`) ?? refuse(`fault ${faultName} of ${name} has no detail`)
+        return { name: faultName, element: detail, action: actionOf(fault) ?? `${base}${separator}${name}${separator}Fault${separator}${faultName}` }
+      }),
+      oneWay: output === undefined,
+      soap: [...new Set(mine.map(b => b.soap))]
+    }
+  }))
+
+  return {
+    name: root.get('name') ?? '',
+    targetNamespace: target(root),
+    portTypes: [...portTypes.keys()].map(local),
+    operations,
+    services: [...named('service')].map(([name, node]) => ({
+      name: local(name),
+      ports: node.all(WSDL, 'port').flatMap(port => {
+        const binding = bindings.find(b => b.name === port.qname('binding'))
+        const address = SOAP_BINDINGS.flatMap(([uri]) => port.all(uri, 'address'))[0]?.get('location') ?? ''
+        return binding ? [{ name: port.get('name') ?? '', binding: local(binding.name), portType: local(binding.portType), soap: binding.soap, address, transport: binding.transport }] : []
+      })
+    })),
+    schema
+  }
+}
+
+const local = (name: QName): string => splitQName(name).local
+
+const actionOf = (node: XmlNode): string | undefined => ACTIONS.map(name => node.get(name)).find(value => value !== undefined && value !== '')
+
+const mentions = (node: XmlNode, uri: string): boolean => node.uri === uri || node.children.some(child => mentions(child, uri))
+
+function readBinding (name: QName, node: XmlNode, refuse: (why: string) => never): Binding[] {
+  const found = SOAP_BINDINGS.map(([uri, soap]) => ({ uri, soap, binding: node.first(uri, 'binding') })).find(f => f.binding)
+  // Other bindings (plain HTTP GET and POST of ASMX) are not ours to judge.
+  if (!found?.binding) return []
+  const { uri, soap, binding } = found
+  const soapActions = new Map<string, string>()
+  for (const op of node.all(WSDL, 'operation')) {
+    const operation = op.first(uri, 'operation')
+    const label = `operation ${op.get('name') ?? ''} of binding ${name}`
+    if ((operation?.get('style') ?? binding.get('style') ?? 'document') !== 'document') refuse(`${label} has style rpc, which is not supported (document/literal is)`)
+    for (const part of [...op.all(WSDL, 'input', 'output', 'fault')].flatMap(p => p.all(uri, 'body', 'fault', 'header'))) {
+      if ((part.get('use') ?? 'literal') !== 'literal') refuse(`${label} has use="encoded", which is not supported (document/literal is)`)
+    }
+    soapActions.set(op.get('name') ?? '', operation?.get('soapAction') ?? '')
+  }
+  return [{ node, name, portType: node.qname('type') ?? refuse(`binding ${name} has no portType`), soap, transport: binding.get('transport') ?? '', soapActions }]
+}
+
+function headerParts (bindings: readonly Binding[], message: QName): Set<string> {
+  const parts = new Set<string>()
+  for (const { node } of bindings) {
+    for (const header of node.all(WSDL, 'operation').flatMap(op => op.all(WSDL, 'input', 'output')).flatMap(io => SOAP_BINDINGS.flatMap(([uri]) => io.all(uri, 'header')))) {
+      if (header.qname('message') === message) parts.add(header.get('part') ?? '')
+    }
+  }
+  return parts
+}
+
+/** The operations of one portType. `contract` is its name, or a .NET interface's full name that ends in it; empty: the only one there is. */
+export function operationsOf (wsdl: WsdlDocument, contract: string): readonly WsdlOperation[] {
+  const local = contract.slice(Math.max(contract.lastIndexOf('.'), contract.lastIndexOf('}')) + 1)
+  const names = wsdl.portTypes
+  const chosen = local === '' ? names.length === 1 ? names[0] : undefined : names.find(n => n === local)
+  if (chosen === undefined) {
+    throw new SoaError('badContract', { document: wsdl.name, why: local === '' ? `it has ${names.length} contracts (${names.join(', ')}): the registration must name one` : `it has no contract ${local}, only ${names.join(', ')}` })
+  }
+  return wsdl.operations.filter(op => op.portType === chosen)
+}

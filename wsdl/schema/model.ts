@@ -1,0 +1,76 @@
+/** A schema as the reader and the writer use it: references resolved, bases and groups spread out. Built by `schema.ts`. */
+import type { QName } from '../../wire/soap/envelope.ts'
+import type { Prefixes, Primitive } from './primitives.ts'
+
+export interface SimpleType {
+  readonly kind: 'simple'
+  /** Undefined for a type without a name. */
+  readonly name: QName | undefined
+  readonly base: SimpleType | undefined
+  readonly whiteSpace: Primitive['whiteSpace']
+  /** Whitespace, form and facets checked; throws Mismatch. A list is an array. */
+  parse (text: string, prefixes: Prefixes): unknown
+  format (value: unknown, qname: (name: QName) => string): string
+}
+
+export interface AttributeUse {
+  readonly uri: string
+  readonly local: string
+  /** Its key under `$attributes`: the local name, or `{ns}local` where that is taken. */
+  readonly key: string
+  readonly type: SimpleType
+  readonly isRequired: boolean
+  /** Supplied when absent. */
+  readonly default: string | undefined
+  /** The only value allowed. */
+  readonly fixed: string | undefined
+}
+
+export interface ElementDecl {
+  readonly uri: string
+  readonly local: string
+  readonly name: QName
+  type: Type
+  readonly isNillable: boolean
+  readonly isAbstract: boolean
+  readonly default: string | undefined
+  readonly fixed: string | undefined
+}
+
+export interface ElementParticle { readonly kind: 'element', readonly element: ElementDecl, readonly min: number, readonly max: number }
+/** An xs:any. What it matches is kept as text, in `$xml`. */
+export interface AnyParticle { readonly kind: 'any', readonly min: number, readonly max: number, readonly allows: (uri: string) => boolean }
+export interface GroupParticle { readonly kind: 'sequence' | 'choice' | 'all', readonly items: readonly Particle[], readonly min: number, readonly max: number }
+export type Particle = ElementParticle | AnyParticle | GroupParticle
+
+export interface ComplexType {
+  readonly kind: 'complex'
+  readonly name: QName | undefined
+  base: Type | undefined
+  readonly isAbstract: boolean
+  /** Text between elements, or xs:anyType: the inside is kept as text, in `$xml`. */
+  isMixed: boolean
+  isAny: boolean
+  /** Text and attributes: `{ $value, $attributes }`. */
+  simple: SimpleType | undefined
+  /** The whole content, the bases' first. Undefined: empty. */
+  content: Particle | undefined
+  attributes: readonly AttributeUse[]
+  allowsAnyAttribute: boolean
+  /** Made from content when first needed. */
+  model?: import('./content.ts').ContentModel
+}
+
+export type Type = SimpleType | ComplexType
+
+export const UNBOUNDED = Infinity
+
+/** Whether `type` is `base` or derived from it; everything derives from xs:anyType. */
+export function derives (type: Type, base: Type): boolean {
+  if (base.kind === 'complex' && base.isAny) return true
+  for (let t: Type | undefined = type; t; t = t.base) {
+    // Builtins and global types are one object each, but a type read twice (an include reached by two ways) is not.
+    if (t === base || (t.name !== undefined && t.name === base.name)) return true
+  }
+  return false
+}
