@@ -1,0 +1,216 @@
+import t from 'tap'
+import type { FastifyInstance } from 'fastify'
+import { restServer, type RestNeeds } from '../../broker/head/rest.ts'
+import { Refusal } from '../../broker/head/problem.ts'
+import type { SessionSeen } from '../../broker/head/session-launcher.ts'
+import type { SessionRequest } from '../../broker/head/session-request.ts'
+import { readSettings } from '../../config/read-settings.ts'
+import { SoaError } from '../../core/errors.ts'
+import { silent } from '../../core/log.ts'
+import type { RegisteredService } from '../../store/service-registry.ts'
+import type { SessionQuery, SessionRecord } from '../../store/session-store.ts'
+
+const record: SessionRecord = {
+  sessionId: '1730412',
+  service: 'CcpEchoSvc',
+  durable: true,
+  priority: 2000,
+  settings: { maxDepth: 40 },
+  environment: {},
+  state: 'Running',
+  createdAt: '2026-11-30T12:00:00.000Z',
+  worker: 'm/1'
+}
+const seen: SessionSeen = {
+  record,
+  view: {
+    sessionId: '1730412',
+    state: 'Running',
+    brokerPid: 4711,
+    brokerUniqueId: 'u-1',
+    counters: { total: 20, processed: 12, processing: 8, faulted: 0 },
+    clients: [{ clientId: '', state: 'EndRequests', status: 'Processing', total: 20, flushed: 20, processed: 12, faulted: 0, endRequests: true }],
+    tasks: [{ id: '3-1', node: 'n1', pid: 4720, state: 'Running', capacity: 1 }],
+    bytes: 1048576
+  }
+}
+const shown = {
+  sessionId: '1730412',
+  service: 'CcpEchoSvc',
+  durable: true,
+  state: 'Running',
+  brokerPid: 4711,
+  endpoints: { http: 'http://grid.example:8080/1730412/Http', netTcp: null },
+  counters: { total: 20, processed: 12, processing: 8, faulted: 0 },
+  clients: [{ clientId: '', status: 'Processing', endRequests: true }],
+  tasks: [{ id: '3-1', node: 'n1', pid: 4720, state: 'Running', capacity: 1 }],
+  bytes: 1048576
+}
+const service = `<configuration>
+  <microsoft.Hpc.Session.ServiceRegistration><service assembly="/srv/echo.mjs"/></microsoft.Hpc.Session.ServiceRegistration>
+</configuration>`
+
+async function server (t: { teardown: (end: () => unknown) => unknown }, doubles: Partial<RestNeeds['launcher']> = {}, more: Partial<RestNeeds> = {}): Promise<FastifyInstance> {
+  const never = (): never => { throw new Error('not asked for in this test') }
+  const app = await restServer({
+    launcher: { create: never, show: never, list: never, cancel: never, close: never, ...doubles },
+    raising: { locate: never, mend: never },
+    nodes: { nodes: async () => [], setDraining: async () => false },
+    services: { put: async () => {}, get: never, list: async () => [] },
+    settings: { ...readSettings({}, {}), redis: 'redis://me:secret@redis.example' },
+    baseUrl: () => 'http://grid.example:8080',
+    now: () => 0,
+    beside: () => {},
+    version: '0.1.0',
+    log: silent,
+    ...more
+  })
+  t.teardown(() => app.close())
+  return app
+}
+
+t.test('rest: a created session is answered 201 with its place and the session object', async t => {
+  let asked: SessionRequest | undefined
+  const app = await server(t, { create: async request => { asked = request; return seen } })
+  const answer = await app.inject({ method: 'POST', url: '/api/v1/sessions', payload: { service: 'CcpEchoSvc', durable: true, minUnits: 2, settings: { maxDepth: '40' } } })
+  t.equal(answer.statusCode, 201)
+  t.equal(answer.headers.location, 'http://grid.example:8080/api/v1/sessions/1730412')
+  t.match(answer.json(), shown)
+  t.equal(typeof answer.json().sessionId, 'string', 'ids are strings')
+  t.strictSame(asked, { service: 'CcpEchoSvc', durable: true, minUnits: 2, settings: { maxDepth: '40' } }, 'nothing is bent on the way')
+})
+
+t.test('rest: what nobody serves has null where only its broker would know', async t => {
+  const app = await server(t, { show: async () => ({ record: { ...record, state: 'Failed', why: 'its broker worker is gone' }, view: undefined }) })
+  t.match((await app.inject('/api/v1/sessions/1730412')).json(), { state: 'Failed', why: 'its broker worker is gone', brokerPid: null, counters: null, bytes: null, clients: [], tasks: [] })
+})
+
+t.test('rest: bad bodies are refused by the name of the field', async t => {
+  const app = await server(t)
+  const rows: Array<[payload: string | object, RegExp, string | undefined]> = [
+    [{ service: 'X', minUnit: 1 }, /minUnit is not known here; known are service, version, durable, minUnits/, 'minUnit'],
+    [{ durable: true }, /service is missing/, 'service'],
+    [{ service: 7 }, /service must be string/, 'service'],
+    [{ service: 'X', durable: 'yes' }, /durable must be boolean/, 'durable'],
+    [{ service: 'X', minUnits: '2' }, /minUnits must be integer/, 'minUnits'],
+    [{ service: 'X', minUnits: 1.5 }, /minUnits must be integer/, 'minUnits'],
+    [{ service: 'X', settings: { maxDepth: {} } }, /settings.maxDepth must be/, 'settings.maxDepth'],
+    [[], /must be object/, undefined],
+    ['{"service":', /JSON/, undefined],
+    ['{"service":"X","__proto__":{"durable":true}}', /JSON/, undefined],
+    ['', /must be object/, undefined]
+  ]
+  for (const [payload, detail, setting] of rows) {
+    const answer = await app.inject({ method: 'POST', url: '/api/v1/sessions', headers: { 'content-type': 'application/json' }, payload })
+    t.equal(answer.statusCode, 400, JSON.stringify(payload))
+    t.equal(answer.headers['content-type'], 'application/problem+json')
+    const problem = answer.json()
+    t.match(problem, { title: 'Bad Request', status: 400, name: 'InvalidArgument', code: 0x03000000, detail })
+    t.equal(problem.setting, setting)
+  }
+})
+
+t.test('rest: a body over the limit and a media type that nobody reads are told apart', async t => {
+  const app = await server(t)
+  const big = await app.inject({ method: 'POST', url: '/api/v1/sessions', headers: { 'content-type': 'application/json' }, payload: JSON.stringify({ service: 'x'.repeat(1_100_000) }) })
+  t.match(big.json(), { status: 413, name: 'InvalidArgument' })
+  const form = await app.inject({ method: 'POST', url: '/api/v1/sessions', headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: 'service=X' })
+  t.match(form.json(), { status: 415, title: 'Unsupported Media Type' })
+})
+
+t.test('rest: refusals carry HPC Pack\'s name and number, and the status that fits', async t => {
+  const rows: Array<[Error, object]> = [
+    [new SoaError('Service_NotFound', { serviceName: 'X' }), { status: 404, name: 'Service_NotFound', code: 50331678, detail: 'no service X is registered' }],
+    [new SoaError('Broker_TooManyBrokerRunning', { limit: 1000 }), { status: 503, name: 'Broker_TooManyBrokerRunning', setting: 'maxSessions', limit: '1000' }],
+    [new SoaError('Broker_InvalidConfiguration', { setting: 'maxDepth', why: '8 to 1000' }), { status: 400, setting: 'maxDepth' }],
+    [new SoaError('StorageSpaceNotSufficient', { setting: 'maxSessionBytes', value: 9, limit: 8 }), { status: 507, setting: 'maxSessionBytes', value: '9', limit: '8' }],
+    [new Refusal({ title: 'Conflict', status: 409, detail: 'as the worker said', name: 'Broker_FlushRejected' }), { status: 409, detail: 'as the worker said', name: 'Broker_FlushRejected' }],
+    [new TypeError('undefined is not a function'), { status: 500, name: 'UnknownError', detail: 'an error in soa-broker; its log says more' }]
+  ]
+  for (const [error, problem] of rows) {
+    const app = await server(t, { create: async () => { throw error } })
+    const answer = await app.inject({ method: 'POST', url: '/api/v1/sessions', payload: { service: 'X' } })
+    t.match(answer.json(), problem)
+    t.equal(answer.headers['content-type'], 'application/problem+json')
+    t.equal(answer.headers['retry-after'], answer.statusCode === 503 ? '1' : undefined)
+  }
+})
+
+t.test('rest: ids that are no session ids are not found, and are never asked for', async t => {
+  const app = await server(t)
+  for (const id of ['abc', '0', '-1', '1e3', '2147483648', '99999999999', '%31%2f', '1.0']) {
+    t.match((await app.inject(`/api/v1/sessions/${id}`)).json(), { status: 404, name: 'InvalidSessionId', code: 0x03000001 }, id)
+  }
+})
+
+t.test('rest: a page of sessions hands its query on and its cursor back', async t => {
+  let asked: SessionQuery | undefined
+  const app = await server(t, { list: async query => { asked = query; return { items: [seen], next: '17' } } })
+  const answer = await app.inject('/api/v1/sessions?state=Running&service=CcpEchoSvc&cursor=3&limit=1')
+  t.match(answer.json(), { items: [shown], next: '17' })
+  t.strictSame(asked, { state: 'Running', service: 'CcpEchoSvc', cursor: '3', limit: 1 })
+  for (const query of ['state=Walking', 'limit=0', 'limit=1001', 'limit=ten', 'page=2']) t.match((await app.inject(`/api/v1/sessions?${query}`)).json(), { status: 400, name: 'InvalidArgument' }, query)
+})
+
+t.test('rest: closing is answered 204 without a body, however often', async t => {
+  const closed: string[] = []
+  const app = await server(t, { close: async id => { closed.push(id) } })
+  for (let n = 0; n < 2; n++) {
+    const answer = await app.inject({ method: 'DELETE', url: '/api/v1/sessions/1730412' })
+    t.equal(answer.statusCode, 204)
+    t.equal(answer.body, '')
+  }
+  t.strictSame(closed, ['1730412', '1730412'])
+})
+
+t.test('rest: a service is registered under the name of its file', async t => {
+  const put: RegisteredService[] = []
+  const app = await server(t, {}, { services: { put: async service => { put.push(service) }, get: async () => put[0]!, list: async () => put } })
+  const send = (name: string, more: object = {}): Promise<{ json: () => object }> => app.inject({
+    method: 'PUT', url: `/api/v1/services/${name}`, payload: { config: service, file: '/srv/Echo_1.2.config', documents: { '/srv/Echo.wsdl': '<definitions/>' }, wsdlFile: '/srv/Echo.wsdl', ...more }
+  })
+  t.match((await send('echo')).json(), { name: 'Echo', version: '1.2', file: '/srv/Echo_1.2.config', addedAt: '1970-01-01T00:00:00.000Z' })
+  t.match(put, [{ name: 'Echo', version: '1.2', config: service, documents: { '/srv/Echo.wsdl': '<definitions/>' } }])
+  t.match((await app.inject('/api/v1/services/Echo')).json(), { config: service })
+  t.match((await app.inject('/api/v1/services')).json(), { items: [{ name: 'Echo', version: '1.2' }] })
+  t.match((await send('Other')).json(), { status: 400, setting: 'name' })
+  t.match((await send('Echo', { version: '2.0' })).json(), { status: 400, setting: 'version' })
+  t.match((await send('Echo', { file: 'Echo.config' })).json(), { status: 400, setting: 'file' })
+  t.match((await send('Echo', { config: '<configuration>' })).json(), { status: 400, name: 'ConfigFile_Invalid' })
+  t.match((await send('Echo', { wsdlFile: '/other.wsdl' })).json(), { status: 400, setting: 'documents' })
+  t.equal(put.length, 1, 'nothing refused was kept')
+})
+
+t.test('rest: nodes are listed and drained, and an unknown one is not found', async t => {
+  const node = { id: 'n1', machine: 'm', pid: 7, state: 'Draining' as const, cores: 4, busy: 1, tasks: 1, heartbeatAgeMs: 12, groups: [], labels: { zone: 'a' } }
+  const app = await server(t, {}, { nodes: { nodes: async () => [node], setDraining: async id => id === 'n1' } })
+  t.strictSame((await app.inject('/api/v1/nodes')).json(), { items: [node] })
+  t.strictSame((await app.inject({ method: 'POST', url: '/api/v1/nodes/n1/drain' })).json(), node)
+  t.match((await app.inject({ method: 'POST', url: '/api/v1/nodes/n2/resume' })).json(), { status: 404, detail: 'no node n2 is known here' })
+})
+
+t.test('rest: settings show what runs, and no password', async t => {
+  const app = await server(t)
+  const { items } = (await app.inject('/api/v1/settings')).json() as { items: Array<{ name: string, value: unknown }> }
+  t.match(items.find(({ name }) => name === 'maxDepth'), { value: 128, default: 128, unit: 'levels', scope: 'session', environment: 'SOA_MAX_DEPTH' })
+  t.equal(items.find(({ name }) => name === 'redis')?.value, 'redis://…@redis.example')
+})
+
+t.test('rest: the OpenAPI document is printed from the routes that run', async t => {
+  const app = await server(t)
+  const document = (await app.inject('/api/v1/openapi.json')).json() as { openapi: string, paths: Record<string, Record<string, unknown>>, components: { schemas: object } }
+  t.match(document.openapi, /^3\./)
+  t.strictSame(Object.entries(document.paths).flatMap(([path, methods]) => Object.keys(methods).map(method => `${method} ${path}`)).sort(), [
+    'delete /api/v1/sessions/{id}', 'delete /api/v1/sessions/{id}/clients/{client}', 'get /api/v1/nodes', 'get /api/v1/services', 'get /api/v1/services/{name}', 'get /api/v1/sessions',
+    'get /api/v1/sessions/{id}', 'get /api/v1/sessions/{id}/clients', 'get /api/v1/sessions/{id}/clients/{client}/responses', 'get /api/v1/sessions/{id}/events', 'get /api/v1/sessions/{id}/tasks',
+    'get /api/v1/settings', 'post /api/v1/nodes/{id}/drain', 'post /api/v1/nodes/{id}/resume', 'post /api/v1/sessions', 'post /api/v1/sessions/{id}/cancel',
+    'post /api/v1/sessions/{id}/clients/{client}/end', 'post /api/v1/sessions/{id}/clients/{client}/flush', 'post /api/v1/sessions/{id}/clients/{client}/requests', 'put /api/v1/services/{name}'
+  ])
+  t.ok('Session' in document.components.schemas && 'Problem' in document.components.schemas)
+})
+
+t.test('rest: what is nowhere is a problem too', async t => {
+  const app = await server(t)
+  t.match((await app.inject('/api/v2/nothing')).json(), { status: 404, title: 'Not Found', detail: /GET \/api\/v2\/nothing/ })
+  t.match((await app.inject({ method: 'PATCH', url: '/api/v1/sessions/1' })).json(), { status: 404 })
+})
