@@ -1,9 +1,13 @@
 import type { Plan, PlanDemand, PlanNode, Snapshot } from '../core/planner.ts'
-import type { Demand, TaskInfo } from './placement-store.ts'
+import type { Demand } from './placement-store.ts'
 import type { NodeRecord } from './redis-placement-node.ts'
-import { placementKeys, SCRIPTS, STREAM_KEPT_MS, toTaskInfo, type PlacedTask, type PlacementKeys } from './redis-placement-scripts.ts'
+import { placementKeys, SCRIPTS, STREAM_KEPT_MS, type PlacedTask, type PlacementKeys } from './redis-placement-scripts.ts'
 import { patiently, type CallNeeds } from './redis-call.ts'
 import { int, list, text, type Reply } from './redis-script.ts'
+
+export { RedisDemandBoard } from './redis-placement-demand.ts'
+export { RedisTaskEvents } from './redis-placement-events.ts'
+export { RedisNodeLink, type NodeRecord } from './redis-placement-node.ts'
 
 export interface PlacementLimits {
   /** A node that has not beaten for this long is dead. */
@@ -25,15 +29,15 @@ export interface NodeView {
   readonly id: string
   readonly machine: string
   readonly pid: number
+  readonly state: 'Online' | 'Draining' | 'Offline'
   readonly cores: number
   /** Cores that tasks have. */
   readonly busy: number
-  readonly labels: Readonly<Record<string, string>>
+  readonly tasks: number
+  /** Since the last beat, by Redis' clock; of an Offline node: since it was declared dead. */
+  readonly heartbeatAgeMs: number
   readonly groups: readonly string[]
-  readonly state: 'up' | 'draining' | 'dead'
-  /** ms since the last beat, by Redis' clock; undefined once dead. */
-  readonly heartbeatAgeMs: number | undefined
-  readonly tasks: readonly TaskInfo[]
+  readonly labels: Readonly<Record<string, string>>
 }
 
 interface NodeRow { readonly record: NodeRecord, readonly epoch: string, readonly beat: string, readonly isDraining: boolean, readonly isDead: boolean, readonly tasks: PlacedTask[] }
@@ -114,10 +118,10 @@ export class RedisPlacement {
     const { now, rows } = await this.snapshot('look')
     return rows.map(({ record: { instance: _, ...record }, beat, isDraining, isDead, tasks }): NodeView => ({
       ...record,
+      state: isDead ? 'Offline' : isDraining ? 'Draining' : 'Online',
       busy: tasks.reduce((sum, { capacity }) => sum + capacity, 0),
-      state: isDead ? 'dead' : isDraining ? 'draining' : 'up',
-      heartbeatAgeMs: isDead ? undefined : now - Number(beat),
-      tasks: tasks.map(toTaskInfo)
+      tasks: tasks.length,
+      heartbeatAgeMs: now - Number(beat)
     })).sort((a, b) => a.id < b.id ? -1 : 1)
   }
 

@@ -8,7 +8,7 @@
 -- KEYS  version
 -- ARGV  who: sweep, plan, fallback or look; gap, demandLease, forget, ms that streams of dropped sessions are kept
 -- gives now, version, 1 if everybody got a fresh lease, dropped sessions, demands, failures (session, JSON, …),
---       nodes: id, record, epoch, beat, draining 0|1, dead 0|1 and its tasks each
+--       nodes: id, record, epoch, beat (or time of death), draining 0|1, dead 0|1 and its tasks each
 -- include placement-common.lua
 local time, fresh, dropped = now(), 0, {}
 local who, gap, demandLease, forget, keepMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -42,7 +42,8 @@ local draining, leaving, nodes = members(at .. 'draining'), members(at .. 'leavi
 local records = redis.call('HGETALL', at .. 'nodes')
 for i = 1, #records, 2 do
   local id = records[i]
-  nodes[#nodes + 1] = { id, records[i + 1], redis.call('HGET', at .. 'epochs', id), redis.call('ZSCORE', at .. 'beats', id) or '0',
-    (draining[id] or leaving[id]) and 1 or 0, redis.call('ZSCORE', at .. 'dead', id) and 1 or 0, redis.call('HVALS', at .. 'tasks:' .. id) }
+  local dead = redis.call('ZSCORE', at .. 'dead', id)
+  nodes[#nodes + 1] = { id, records[i + 1], redis.call('HGET', at .. 'epochs', id), redis.call('ZSCORE', at .. 'beats', id) or dead or '0',
+    (draining[id] or leaving[id]) and 1 or 0, dead and 1 or 0, redis.call('HVALS', at .. 'tasks:' .. id) }
 end
 return { time, version(), fresh, dropped, redis.call('HVALS', at .. 'demands'), redis.call('HGETALL', at .. 'failures'), nodes }
