@@ -61,6 +61,7 @@ export const SETTINGS = {
   workerPoolSize: { default: 1, unit: 'workers', scope: 'process', by: ['up', 'head'], max: 64, says: 'broker workers started ahead of need (HPC Pack: BrokerPoolSize, default)' },
   sessionsPerWorker: { default: 8, unit: 'sessions', scope: 'process', by: ['up', 'head'], min: 1, max: 1000, says: 'sessions that one broker worker serves before another is taken' },
   workerClaimTimeoutMs: { default: 30_000, unit: 'ms', scope: 'process', by: ['up', 'head'], min: 1000, says: 'a broker worker that no head has claimed for this long suspends its sessions and exits' },
+  endedRetentionMs: { default: 3_600_000, unit: 'ms', scope: 'process', by: ['up', 'head'], says: 'a session that ended by itself is still listed for this long, then forgotten; a durable one that failed is kept until it is closed' },
   cores: { default: 0, unit: 'cores', scope: 'process', by: ['up', 'node'], max: 4096, says: 'slots that a node offers; may be more than the machine has; 0: what the machine has' },
   nodeId: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'name of the node, kept across restarts; empty: the host name' },
   groups: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'node groups that the node belongs to, separated by commas' },
