@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 /** Where redis-server is on this machine; undefined: tests that need it are skipped and say so. */
 export const redisServer: string | undefined = (process.env['PATH'] ?? '').split(':').concat('/usr/bin', '/usr/local/bin').map(dir => join(dir, 'redis-server')).find(existsSync)
 
-/** Give this as a test's options: `t.test(name, needsRedis, async t => …)`. */
+/** A test's options: `t.test(name, { ...needsRedis }, async t => …)`. A copy each: tap writes into them. */
 export const needsRedis: { skip: string | false } = { skip: redisServer === undefined ? 'redis-server is not on this machine' : false }
 
 export interface RedisServerOptions {

@@ -5,7 +5,7 @@ import { RedisMessageStore } from '../../store/redis-store.ts'
 import { needsRedis, startRedis } from '../redis-server.ts'
 import { storePromises } from './store-promises.ts'
 
-t.test('redis store', needsRedis, async t => {
+t.test('redis store', { ...needsRedis }, async t => {
   const server = await startRedis(t, { appendfsync: 'everysec' })
   const redis = await openRedis(server.url, { log: silent })
   t.teardown(() => closeRedis(redis))
