@@ -1,0 +1,124 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { createWriteStream, existsSync } from 'node:fs'
+import type { Readable } from 'node:stream'
+import { sleep, type Clock } from '../core/clock.ts'
+import type { Logger } from '../core/log.ts'
+import type { Guardian } from './guardian.ts'
+
+export interface HostExit { readonly code: number | null, readonly signal: string | null, readonly stderr: string, /** The process never was. */ readonly error?: Error | undefined }
+
+export interface HostCommand {
+  readonly command: string
+  readonly args: readonly string[]
+  /** All of its environment. */
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd: string
+  /** A copy of its stderr is appended to this file; empty: none. */
+  readonly stderrFile: string
+}
+
+/** What is kept of a host's output for the one who asks why it ended. */
+const TAIL_BYTES = 4096
+/** A host that prints without end is read in breaths: about 64 KiB each of these, so that it costs the node manager next to nothing. */
+const BREATH_MS = 10
+const LARGE_CHUNK = 16_384
+/** Longest wait for a killed group to be gone: what hangs in the kernel is left to it. */
+const GROUP_GONE_MS = 2000
+
+const SETPRIV = ['/usr/bin/setpriv', '/bin/setpriv'].find(path => existsSync(path))
+// The parent may die before the parent-death signal is set; then nobody would ever send it. So, after it is set, look whether the parent is still ours.
+const IF_PARENT_LIVES = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
+
+/** One service host: leader of its own session and process group, killed when this process dies. Nothing of its group outlives `ended`. */
+export class HostProcess {
+  readonly ended: Promise<HostExit>
+  readonly #child: ChildProcess
+  readonly #needs: { readonly guardian: Guardian, readonly clock: Clock, readonly log: Logger }
+  readonly #tail: Buffer[] = []
+  #tailBytes = 0
+  #isOver = false
+
+  constructor (host: HostCommand, needs: { readonly guardian: Guardian, readonly clock: Clock, readonly log: Logger }) {
+    this.#needs = needs
+    const watched = ['/bin/sh', '-c', IF_PARENT_LIVES, 'host', String(process.pid), host.command, ...host.args]
+    const [command = '', ...args] = SETPRIV === undefined ? watched : [SETPRIV, '--pdeathsig', 'KILL', '--', ...watched]
+    this.#child = spawn(command, args, { env: host.env, cwd: host.cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    if (this.#child.pid !== undefined) needs.guardian.add(this.#child.pid)
+    this.#read(this.#child.stdout, '')
+    this.#read(this.#child.stderr, host.stderrFile)
+    this.ended = this.#end()
+  }
+
+  get pid (): number | undefined { return this.#child.pid }
+
+  /** SIGTERM to the whole group. */
+  terminate (): void { this.#signal('SIGTERM') }
+  /** SIGKILL to the whole group. */
+  kill (): void { this.#signal('SIGKILL') }
+
+  #signal (signal: NodeJS.Signals | 0): boolean {
+    const { pid } = this.#child
+    if (pid === undefined || this.#isOver) return false
+    try {
+      return process.kill(-pid, signal)
+    } catch (error) {
+      // ESRCH: all gone. EPERM: nothing of ours is left in it.
+      if (!['ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+      return false
+    }
+  }
+
+  async #end (): Promise<HostExit> {
+    const child = this.#child
+    const closed = new Promise<void>(resolve => { child.once('close', () => resolve()) })
+    const { code, signal, error } = await new Promise<{ code: number | null, signal: string | null, error?: Error }>(resolve => {
+      child.once('exit', (code, signal) => resolve({ code, signal }))
+      child.once('error', error => resolve({ code: null, signal: null, error }))
+    })
+    if (child.pid !== undefined) {
+      this.kill() // children that it left behind
+      // Its last words may still be in the pipes; the pipes close when the last one of the group is gone.
+      for (const stream of [child.stdout, child.stderr]) stream?.resume()
+      const stop = new AbortController()
+      await Promise.race([closed, sleep(this.#needs.clock, GROUP_GONE_MS, stop.signal).catch(() => {})])
+      stop.abort()
+      await this.#groupGone()
+      this.#needs.guardian.remove(child.pid)
+    }
+    this.#isOver = true
+    child.stdout?.destroy()
+    child.stderr?.destroy()
+    return { code, signal, stderr: this.#text(), error }
+  }
+
+  async #groupGone (): Promise<void> {
+    for (let waited = 0, step = 2; this.#signal(0); waited += step, step = Math.min(step * 2, 100)) {
+      if (waited > GROUP_GONE_MS) { this.#needs.log.warn({ pid: this.#child.pid }, 'processes of a killed host are still there'); return }
+      await sleep(this.#needs.clock, step)
+    }
+  }
+
+  #read (stream: Readable | null, file: string): void {
+    if (stream === null) return
+    const copy = file === '' ? undefined : createWriteStream(file, { flags: 'a' })
+    copy?.on('error', err => this.#needs.log.warn({ err, file }, 'stderr of the host is not kept (stdError)'))
+    stream.on('error', err => this.#needs.log.debug({ err }, 'output of a host'))
+    stream.once('close', () => copy?.end())
+    stream.on('data', (chunk: Buffer) => {
+      copy?.write(chunk)
+      this.#keep(chunk)
+      if (chunk.length < LARGE_CHUNK) return
+      stream.pause()
+      this.#needs.clock.after(BREATH_MS, () => { if (!stream.destroyed) stream.resume() })
+    })
+  }
+
+  #keep (chunk: Buffer): void {
+    // Copied: a slice would hold the whole chunk in memory.
+    this.#tail.push(Buffer.from(chunk.subarray(-TAIL_BYTES)))
+    this.#tailBytes += Math.min(chunk.length, TAIL_BYTES)
+    while (this.#tailBytes - (this.#tail[0]?.length ?? 0) >= TAIL_BYTES) this.#tailBytes -= this.#tail.shift()?.length ?? 0
+  }
+
+  #text (): string { return Buffer.concat(this.#tail).subarray(-TAIL_BYTES).toString('utf8').replace(/^\uFFFD+/, '') }
+}

@@ -1,0 +1,159 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { sleep, type Clock } from '../core/clock.ts'
+import type { Logger } from '../core/log.ts'
+import { machine, type Machine } from '../core/machine.ts'
+import type { PlacedTask } from '../store/redis-placement-scripts.ts'
+import type { Guardian } from './guardian.ts'
+import { HostProcess, type HostExit } from './host-process.ts'
+import { accepting, hpcPort, type Ports } from './port.ts'
+import type { TaskRecipe } from './recipe.ts'
+import { TASK } from './task.states.ts'
+
+export interface TaskNeeds {
+  /** How it is started; a refusal becomes the reason of its failure. */
+  readonly prepare: () => Promise<TaskRecipe>
+  readonly guardian: Guardian
+  readonly ports: Ports
+  /** Address that hosts listen on and brokers dial. */
+  readonly host: string
+  readonly runDir: string
+  readonly clock: Clock
+  readonly log: Logger
+  /** Its report is another one now. */
+  readonly changed: () => void
+}
+
+/** A port can be taken between our look and the host's bind: another one then, this often. */
+const PORT_TRIES = 3
+/** HPC Pack's hosts end with -2 when their address is in use ([broker-behaviour] 7.1). */
+const ADDRESS_IN_USE = 254
+const SAYS_IN_USE = /EADDRINUSE|address already in use/i
+
+/** One task of this node: starts its host, sees it accept, ends it when it is not wanted any more, and always knows what to report. */
+export class Task {
+  readonly #needs: TaskNeeds
+  readonly #machine: Machine<typeof TASK>
+  /** Aborted as soon as nobody waits for its port any more. */
+  readonly #unwanted = new AbortController()
+  #report: PlacedTask
+  #host: HostProcess | undefined
+  #why: string | undefined
+  #cancelGrace = (): void => {}
+  #ended: Promise<void> = Promise.resolve()
+
+  constructor (placed: PlacedTask, needs: TaskNeeds) {
+    this.#needs = needs
+    this.#report = placed
+    this.#machine = machine(TASK, 'Dispatching', (from, event, to) => {
+      this.#report = { ...this.#report, state: to, at: new Date(needs.clock.now()).toISOString() }
+      needs.log.info({ taskId: placed.id, sessionId: placed.sessionId, pid: this.#host?.pid, from, event, to, ...(to === 'Failed' ? { exit: this.#report.exit } : {}) }, 'task')
+    })
+  }
+
+  /** A new object whenever there is something new to say. */
+  get report (): PlacedTask { return this.#report }
+  get isOver (): boolean { return Object.keys(TASK[this.#machine.state]).length === 0 }
+  /** Resolves when nothing of it runs any more. */
+  get ended (): Promise<void> { return this.#ended }
+
+  start (): void {
+    this.#ended = this.#run().then(exit => this.#end(exit), (error: unknown) => {
+      const failed = error instanceof Error ? error : new Error(String(error))
+      this.#end({ code: null, signal: null, stderr: '', error: failed })
+    })
+  }
+
+  /** Not wanted any more: SIGTERM now, SIGKILL to the whole group after the grace. */
+  cancel (): void {
+    if (!this.#machine.fire('cancel')) return
+    const { clock } = this.#needs
+    this.#needs.changed()
+    this.#unwanted.abort(new Error('canceled'))
+    this.#host?.terminate()
+    this.#cancelGrace = clock.after(this.#report.cancelGraceMs, () => this.#host?.kill())
+  }
+
+  /** At once, without grace. */
+  kill (why: string): void {
+    if (this.isOver) return
+    this.#why ??= why
+    this.#unwanted.abort(new Error(why))
+    this.#host?.kill()
+  }
+
+  async #run (): Promise<HostExit> {
+    const recipe = await this.#needs.prepare()
+    for (let tries = 1; ; tries++) {
+      const exit = await this.#try(recipe)
+      const inUse = this.#machine.state === 'Dispatching' && !this.#unwanted.signal.aborted && (exit.code === ADDRESS_IN_USE || SAYS_IN_USE.test(exit.stderr))
+      if (!inUse || recipe.addressing === 'hpc' || tries >= PORT_TRIES) return exit
+      this.#needs.log.warn({ taskId: this.#report.id, tries }, 'the host says that its port is in use; it gets another one')
+    }
+  }
+
+  async #try (recipe: TaskRecipe): Promise<HostExit> {
+    const { ports, host, guardian, clock, log } = this.#needs
+    const port = recipe.addressing === 'hpc' ? hpcPort(this.#report.firstCoreIndex) : await ports.take()
+    const address = `http://${host}:${port}/`
+    const spec = recipe.spec === undefined ? undefined : await this.#writeSpec(recipe.spec, address)
+    try {
+      if (this.#unwanted.signal.aborted) return { code: null, signal: null, stderr: '' }
+      const env = { ...recipe.env, SOA_LISTEN_URL: address, ...(spec === undefined ? {} : { SOA_HOST_SPEC: spec }) }
+      const process = this.#host = new HostProcess({ ...recipe, env }, { guardian, clock, log })
+      void this.#watchPort(process, port, recipe.initializationTimeoutMs, () => this.#accepted(address, spec))
+      return await process.ended
+    } finally {
+      if (recipe.addressing !== 'hpc') ports.giveBack(port)
+      if (spec !== undefined) await rm(spec, { force: true })
+    }
+  }
+
+  /** Ready is when the port accepts; if it does not in time, the host is killed. */
+  async #watchPort (process: HostProcess, port: number, timeoutMs: number, accepted: () => void): Promise<void> {
+    const { host, clock } = this.#needs
+    const over = new AbortController()
+    const stop = AbortSignal.any([over.signal, this.#unwanted.signal])
+    void process.ended.then(() => over.abort())
+    const late = sleep(clock, timeoutMs, stop).then(() => 'late' as const)
+    const found = await Promise.race([late, accepting(host, port, clock, stop).then(() => 'accepts' as const)])
+      .catch(() => 'over' as const) // the host ended or is not wanted: whoever ended it says so
+    late.catch(() => { /* as above */ })
+    over.abort()
+    if (found === 'accepts') accepted()
+    if (found === 'late') this.kill(`did not accept connections within ${timeoutMs} ms (serviceInitializationTimeout)`)
+  }
+
+  #accepted (address: string, spec: string | undefined): void {
+    if (this.#machine.state !== 'Dispatching') return
+    this.#report = { ...this.#report, address, pid: this.#host?.pid }
+    this.#machine.fire('accepted')
+    this.#needs.changed()
+    // Read by now: what it holds need not lie about while the host runs.
+    if (spec !== undefined) rm(spec, { force: true }).catch(err => this.#needs.log.warn({ err }, 'host spec not removed'))
+  }
+
+  #end (exit: HostExit): void {
+    this.#cancelGrace()
+    const isReady = this.#machine.state !== 'Dispatching'
+    const why = this.#why ?? reason(exit, isReady)
+    this.#report = { ...this.#report, pid: this.#host?.pid, exit: { code: exit.code, signal: exit.signal, stderr: exit.stderr, why } }
+    this.#machine.fire(exit.code === 0 && this.#why === undefined ? 'endedWell' : 'ended')
+    this.#needs.changed()
+  }
+
+  async #writeSpec (spec: object, listenUrl: string): Promise<string> {
+    const { runDir } = this.#needs
+    await mkdir(runDir, { recursive: true, mode: 0o700 })
+    const path = join(runDir, `host-${this.#report.id}.json`)
+    await writeFile(path, JSON.stringify({ ...spec, listenUrl }), { mode: 0o600 })
+    return path
+  }
+}
+
+function reason ({ code, signal, error }: HostExit, isReady: boolean): string {
+  const when = isReady ? '' : ' before it accepted connections'
+  if (error !== undefined) return `could not be started: ${error.message}`
+  if (signal !== null) return `ended by ${signal}${when}`
+  return code === null ? `ended${when}` : `exit code ${code}${when}`
+}
