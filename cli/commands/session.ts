@@ -1,0 +1,105 @@
+import type { Command } from 'commander'
+import type { SessionView } from '../../broker/contract.ts'
+import { HeadApi } from '../head-api.ts'
+import { facts, print, table, type Io } from '../io.ts'
+import { addSettings, nameAndValue, sessionSettingsHelp } from '../options.ts'
+import { wholeNumber } from './numbers.ts'
+
+/** The session object of surface.md, as far as people are shown it. */
+type Session = Omit<SessionView, 'brokerPid' | 'counters'> & {
+  service: string,
+  version?: string,
+  durable: boolean,
+  why?: string,
+  endpoints: { http: string, netTcp: string | null }
+  /** Null while nobody serves it. */
+  brokerPid: number | null,
+  counters: SessionView['counters'] | null
+}
+interface Target { head?: string, json?: boolean }
+
+const id = (sessionId: string): string => `sessions/${encodeURIComponent(sessionId)}`
+
+export function sessionCommands (program: Command, io: Io): void {
+  const session = program.command('session').description('start, look at and end sessions')
+  const api = (options: Target): HeadApi => new HeadApi(options.head ?? io.env.SOA_HEAD ?? 'http://127.0.0.1:8080', io.signal)
+  const command = (spec: string, says: string, examples: string[]): Command =>
+    addSettings(session.command(spec).description(says), 'client').option('--json', 'one JSON document').addHelpText('after', `\nExamples:\n${examples.map(line => `  ${line}`).join('\n')}`)
+
+  command('create <service>', 'start a session on a service and print it', ['soa session create CcpEchoSvc', 'soa session create OptionPricer --durable --max-units 8 --set sessionIdleTimeout=60000 --json'])
+    .option('--service-version <VERSION>', 'version of the service; default: the unversioned one, else the highest')
+    .option('--durable', 'requests and responses are kept in Redis and survive client, broker, head and node')
+    .option('--min-units <N>', 'service instances without which it does not start', wholeNumber)
+    .option('--max-units <N>', 'most service instances', wholeNumber)
+    .option('--priority <N>', '0 to 4000, higher goes first; default 2000', wholeNumber)
+    .option('--set <name=value>', 'a session setting; may be given again', nameAndValue, {})
+    .addHelpText('after', () => sessionSettingsHelp('Session settings (--set):'))
+    .action(async (service: string, options: Target & { serviceVersion?: string, durable?: boolean, minUnits?: number, maxUnits?: number, priority?: number, set: Record<string, string> }) => {
+      const { serviceVersion: version, durable, minUnits, maxUnits, priority, set } = options
+      // Numbers as numbers: what they must be is the head's to say, which knows the defaults.
+      const settings = Object.fromEntries(Object.entries(set).map(([name, value]) => [name, /^-?\d{1,15}$/.test(value) ? Number(value) : value]))
+      const created = await api(options).call('POST', 'sessions', { service, version, durable, minUnits, maxUnits, priority, settings }) as Session
+      print(io, options.json, created, () => describe(created))
+    })
+
+  command('list', 'sessions, oldest first', ['soa session list', 'soa session list --state Running --service CcpEchoSvc'])
+    .option('--state <STATE>', 'Starting, Running, Suspended, Finished, Failed or Canceled')
+    .option('--service <SERVICE>', 'of this service only')
+    .option('--limit <N>', 'most sessions to print', wholeNumber, 1000)
+    .action(async (options: Target & { state?: string, service?: string, limit: number }) => {
+      const found = await pages(api(options), options)
+      print(io, options.json, found, () => [
+        ...table(['SESSION', 'SERVICE', 'KIND', 'STATE', 'REQUESTS', 'DONE', 'FAULTS'], found.items.map(item => [item.sessionId, item.service, item.durable ? 'durable' : 'interactive', item.state, item.counters?.total ?? 0, item.counters?.processed ?? 0, item.counters?.faulted ?? 0])),
+        ...(found.next === undefined ? [] : [`… more than ${options.limit}: --limit`])
+      ])
+    })
+
+  command('show <session>', 'one session: state, endpoints, clients and tasks', ['soa session show 1730412'])
+    .action(async (sessionId: string, options: Target) => {
+      const found = await api(options).call('GET', id(sessionId)) as Session
+      print(io, options.json, found, () => describe(found))
+    })
+
+  command('cancel <session>', 'stop the work; stored responses stay readable', ['soa session cancel 1730412'])
+    .action(async (sessionId: string, options: Target) => {
+      const left = await api(options).call('POST', `${id(sessionId)}/cancel`) as Session
+      print(io, options.json, left, () => describe(left))
+    })
+
+  command('close <session>', 'end the session and destroy what it stored', ['soa session close 1730412'])
+    .action(async (sessionId: string, options: Target) => {
+      await api(options).call('DELETE', id(sessionId))
+      print(io, options.json, { sessionId, closed: true }, () => [`session ${sessionId} is closed`])
+    })
+}
+
+async function pages (api: HeadApi, query: { state?: string, service?: string, limit: number }): Promise<{ items: Session[], next?: string | undefined }> {
+  const items: Session[] = []
+  let cursor: string | undefined
+  do {
+    const parameters = new URLSearchParams({ limit: String(Math.min(1000, query.limit - items.length)) })
+    for (const [name, value] of Object.entries({ state: query.state, service: query.service, cursor })) if (value !== undefined) parameters.set(name, value)
+    const page = await api.call('GET', `sessions?${parameters}`) as { items: Session[], next?: string | null }
+    items.push(...page.items)
+    cursor = page.next ?? undefined
+  } while (cursor !== undefined && items.length < query.limit)
+  return cursor === undefined ? { items } : { items, next: cursor }
+}
+
+function describe (session: Session): string[] {
+  const { counters, endpoints, tasks = [], clients = [] } = session
+  return [
+    ...facts([
+      ['session', session.sessionId],
+      ['service', session.version === undefined ? session.service : `${session.service} ${session.version}`],
+      ['kind', session.durable ? 'durable' : 'interactive'],
+      ['state', session.why === undefined ? session.state : `${session.state}: ${session.why}`],
+      ['http', endpoints.http],
+      ['net.tcp', endpoints.netTcp],
+      ['broker pid', session.brokerPid],
+      ['requests', counters === null ? null : `${counters.total}, ${counters.processed} done (${counters.faulted} faults), ${counters.processing} in work`]
+    ]),
+    ...(clients.length === 0 ? [] : ['', ...table(['CLIENT', 'STATE', 'REQUESTS', 'DONE', 'FAULTS'], clients.map(client => [client.clientId === '' ? '(default)' : client.clientId, client.state, client.total, client.processed, client.faulted]))]),
+    ...(tasks.length === 0 ? [] : ['', ...table(['TASK', 'NODE', 'PID', 'STATE', 'CORES'], tasks.map(task => [task.id, task.node, task.pid ?? '', task.state, task.capacity]))])
+  ]
+}

@@ -1,0 +1,99 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { dirname } from 'node:path'
+import { readSettings } from '../config/read-settings.ts'
+import { silent } from '../core/log.ts'
+import { dataPath } from './folders.ts'
+import { HeadApi } from './head-api.ts'
+import type { Io } from './io.ts'
+import { hostAndPort } from './options.ts'
+import { onPath } from './on-path.ts'
+
+/** `failed`: something will not work; `note`: as it stands, but worth knowing. */
+export interface Check { readonly what: string, readonly state: 'ok' | 'note' | 'failed', readonly found: string, readonly mend?: string | undefined, readonly isMissing?: boolean | undefined }
+
+const LEAST_NODE = [20, 19] as const
+/** Below this a durable session of some size would fill the disk. */
+const LEAST_FREE_BYTES = 1_073_741_824
+const REDIS_TIMEOUT_MS = 3000
+
+/** Looks at everything that a broker on this machine needs. Each check stands for itself: one that fails does not keep the others from being made. */
+export async function examine (io: Io, options: { head?: string | undefined, redis?: string | undefined }): Promise<Check[]> {
+  const settings = readSettings(io.env, { head: options.head, redis: options.redis })
+  const isUp = await headCheck(io, settings.head)
+  return [
+    nodeCheck(),
+    programCheck(io, 'redis-server', ['--version'], 'apt-get install redis-server (only needed for "soa up" without --redis)'),
+    programCheck(io, 'setpriv', ['--version'], 'apt-get install util-linux ("soa up" ties its processes to itself with it)'),
+    programCheck(io, 'flock', ['--version'], 'apt-get install util-linux ("soa up" locks its data folder with it)'),
+    ...(settings.redis === '' ? [{ what: 'redis', state: 'note' as const, found: 'none named (SOA_REDIS): "soa up" runs one of its own' }] : await redisChecks(settings.redis)),
+    isUp,
+    await portCheck(settings.http, isUp.state === 'ok'),
+    await diskCheck(dataPath(settings, io))
+  ]
+}
+
+function nodeCheck (): Check {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  const fits = major > LEAST_NODE[0] || (major === LEAST_NODE[0] && minor >= LEAST_NODE[1])
+  return { what: 'node', state: fits ? 'ok' : 'failed', found: process.version, mend: fits ? undefined : `install Node ${LEAST_NODE.join('.')} or newer` }
+}
+
+function programCheck (io: Io, name: string, args: string[], mend: string): Check {
+  const path = onPath(io, name)
+  if (path === undefined) return { what: name, state: 'failed', found: 'not on PATH', mend, isMissing: true }
+  const { stdout, status, error } = spawnSync(path, args, { encoding: 'utf8', timeout: 5000 })
+  if (status !== 0) return { what: name, state: 'failed', found: `${path} does not run: ${error?.message ?? `exit code ${status}`}`, mend }
+  return { what: name, state: 'ok', found: `${path} (${stdout.trim().split('\n')[0]?.slice(0, 60) ?? ''})` }
+}
+
+async function redisChecks (url: string): Promise<Check[]> {
+  const { openRedis, closeRedis } = await import('../store/redis.ts')
+  try {
+    const redis = await openRedis(url, { log: silent, timeoutMs: REDIS_TIMEOUT_MS, name: 'soa doctor' })
+    try {
+      const info = Object.fromEntries((await redis.info()).split('\r\n').map(line => line.split(':', 2) as [string, string]))
+      const policy = info.maxmemory_policy ?? 'unknown'
+      const aof = info.aof_enabled === '1'
+      return [
+        { what: 'redis', state: 'ok', found: `version ${info.redis_version}` },
+        policy === 'noeviction' ? { what: 'redis maxmemory-policy', state: 'ok', found: policy } : { what: 'redis maxmemory-policy', state: 'failed', found: `${policy}: a full Redis would throw requests away`, mend: 'redis-cli CONFIG SET maxmemory-policy noeviction, and the same line in redis.conf' },
+        aof ? { what: 'redis appendonly', state: 'ok', found: 'yes' } : { what: 'redis appendonly', state: 'failed', found: 'no: durable sessions would not survive its end', mend: 'redis-cli CONFIG SET appendonly yes, and the same line in redis.conf' }
+      ]
+    } finally {
+      await closeRedis(redis)
+    }
+  } catch (error) {
+    return [{ what: 'redis', state: 'failed', found: (error as Error).message, mend: 'start it, or name another with SOA_REDIS or --redis' }]
+  }
+}
+
+async function headCheck (io: Io, url: string): Promise<Check> {
+  try {
+    const { items } = await new HeadApi(url, io.signal).call('GET', 'nodes') as { items: unknown[] }
+    return { what: 'head', state: 'ok', found: `${url}, ${items.length} ${items.length === 1 ? 'node' : 'nodes'}` }
+  } catch (error) {
+    return { what: 'head', state: 'note', found: (error as Error).message }
+  }
+}
+
+async function portCheck (http: string, isUp: boolean): Promise<Check> {
+  const { host, port } = hostAndPort(http)
+  const free = await new Promise<Error | undefined>(resolve => {
+    const server = createServer().once('error', resolve).listen(port, host.replace(/[[\]]/g, ''), () => server.close(() => resolve(undefined)))
+  })
+  if (free === undefined) return { what: `address ${http}`, state: 'ok', found: 'free' }
+  if (isUp) return { what: `address ${http}`, state: 'ok', found: 'the head has it' }
+  return { what: `address ${http}`, state: 'failed', found: free.message, mend: 'end what has it, or choose another with --http or SOA_HTTP' }
+}
+
+async function diskCheck (dataDir: string): Promise<Check> {
+  let there = dataDir
+  while (!existsSync(there) && dirname(there) !== there) there = dirname(there) // not made yet: its disk is that of the nearest folder above
+  const { bavail, bsize } = await statfs(there)
+  const free = bavail * bsize
+  const found = `${(free / 2 ** 30).toFixed(1)} GiB free at ${dataDir}`
+  return free >= LEAST_FREE_BYTES ? { what: 'disk', state: 'ok', found } : { what: 'disk', state: 'failed', found, mend: 'make room (1 GiB or more), or choose another folder with --data-dir or SOA_DATA_DIR' }
+}

@@ -1,0 +1,16 @@
+import { main } from './main.ts'
+
+/** The process `soa`: the only file of the command line that reads the environment and ends the process. */
+const stop = new AbortController()
+const hurry = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => { (stop.signal.aborted ? hurry : stop).abort(name) })
+// `soa settings | head -1` closes our stdout: that is an end, not a failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => { if (error.code !== 'EPIPE') throw error })
+
+process.exitCode = await main(process.argv.slice(2), {
+  env: process.env,
+  signal: stop.signal,
+  hurry: hurry.signal,
+  out: text => { process.stdout.write(`${text}\n`) },
+  err: text => { process.stderr.write(`${text}\n`) }
+})

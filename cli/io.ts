@@ -1,0 +1,33 @@
+/** What a command may touch of the process: handed in by entry.ts, and by tests. */
+export interface Io {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** One line, or several, on stdout: answers only. */
+  out (text: string): void
+  /** One line on stderr: everything else. */
+  err (text: string): void
+  /** Aborted when the user wants the command to end (Ctrl-C, SIGTERM). */
+  readonly signal: AbortSignal
+  /** Aborted when the user says so again: no more waiting for a good end. */
+  readonly hurry: AbortSignal
+}
+
+/** A result: as one JSON document with `--json`, else as lines for people. */
+export function print (io: Io, asJson: boolean | undefined, value: unknown, lines: () => string[]): void {
+  if (asJson) io.out(JSON.stringify(value))
+  else for (const line of lines()) io.out(line)
+}
+
+/** Columns under their heads; numbers to the right. */
+export function table (heads: readonly string[], rows: ReadonlyArray<ReadonlyArray<string | number>>): string[] {
+  const cells = [heads, ...rows].map(row => row.map(String))
+  const widths = heads.map((_, i) => Math.max(...cells.map(row => row[i]?.length ?? 0)))
+  const isNumber = heads.map((_, i) => rows.length > 0 && rows.every(row => typeof row[i] === 'number'))
+  return cells.map(row => row.map((cell, i) => isNumber[i] ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)).join('  ').trimEnd())
+}
+
+/** `name  value` lines. */
+export function facts (pairs: ReadonlyArray<readonly [name: string, value: string | number | boolean | null | undefined]>): string[] {
+  const known = pairs.filter(([, value]) => value !== undefined && value !== null)
+  const width = Math.max(...known.map(([name]) => name.length))
+  return known.map(([name, value]) => `${name.padEnd(width)}  ${String(value)}`)
+}

@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs'
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { rangeOf, readSettings, unknownVariables } from '../config/read-settings.ts'
+import { environmentName, flagName, settingNames, settingOf, settingsRead, type AllSettings, type ProcessSettings, type Reader } from '../config/settings.ts'
+import { CommandFailed, EXIT } from './exit-codes.ts'
+import type { Io } from './io.ts'
+
+/** Variables with a meaning that are no settings: what the broker itself hands to its children, and the settings file. */
+const OTHER_VARIABLES = ['SOA_CONFIG', 'SOA_WORKER_SPEC', 'SOA_LISTEN_URL']
+
+const WORDS: Partial<Record<string, string>> = { text: 'TEXT', flag: '', port: 'PORT' }
+/** Shorter names for what stands in a flag's help. */
+const PLACEHOLDERS: Partial<Record<string, string>> = { http: 'HOST:PORT', head: 'URL', redis: 'URL', dataDir: 'DIR', runDir: 'DIR', advertise: 'HOST[:PORT]' }
+
+/** A flag for each process setting that this command reads. Values are checked with all others by `processSettings`, so that one rule and one sentence serve them all. */
+export function addSettings (command: Command, by: Reader): Command {
+  for (const name of settingsRead(by)) {
+    const setting = settingOf(name)
+    const value = PLACEHOLDERS[name] ?? WORDS[setting.unit] ?? 'N'
+    const range = setting.oneOf !== undefined ? ` (${setting.oneOf.join(', ')})` : ''
+    const fallback = setting.default === '' || setting.default === false ? '' : `, default ${String(setting.default)}`
+    command.addOption(new Option(value === '' ? flagName(name) : `${flagName(name)} <${value}>`, `${setting.says}${range} [${environmentName(name)}${fallback}]`))
+  }
+  if (by === 'client') return command
+  return command
+    .option('--config <FILE>', 'settings as JSON, {"name": value}; flags and environment win [SOA_CONFIG]')
+    .option('--set <name=value>', 'default of a session setting; may be given again', nameAndValue, {})
+    .addHelpText('after', () => sessionSettingsHelp('Session settings (--set, or in the environment):'))
+}
+
+export function sessionSettingsHelp (title: string): string {
+  const lines = settingNames('session').map(name => {
+    const setting = settingOf(name)
+    return `  ${name}: ${setting.says}; ${rangeOf(setting)} [${environmentName(name)}, default ${String(setting.default)}]`
+  })
+  return ['', title, ...lines].join('\n')
+}
+
+/** commander's collector for `--set name=value`. */
+export function nameAndValue (text: string, before: Record<string, string>): Record<string, string> {
+  const at = text.indexOf('=')
+  if (at < 1) throw new InvalidArgumentError('name=value is expected.')
+  return { ...before, [text.slice(0, at)]: text.slice(at + 1) }
+}
+
+/** Flags as commander parsed them (camelCase, which are the settings' names), environment and file, as settings; misspelt SOA_ variables get a line on stderr. */
+export function processSettings (io: Io, flags: Readonly<Record<string, unknown>>): AllSettings {
+  for (const name of unknownVariables(io.env, OTHER_VARIABLES)) io.err(`${name} is set and means nothing here; soa settings lists the names`)
+  const { set = {}, config = io.env.SOA_CONFIG, ...rest } = flags as { set?: Record<string, unknown>, config?: string }
+  const known = new Set<string>(settingNames('session'))
+  for (const name of Object.keys(set)) if (!known.has(name)) throw new CommandFailed(EXIT.usage, `--set ${name}: no session setting has this name; soa settings lists them`)
+  return readSettings(io.env, { ...rest, ...set }, undefined, config === undefined ? {} : settingsFile(config))
+}
+
+function settingsFile (path: string): Record<string, unknown> {
+  try {
+    const parsed: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed as Record<string, unknown>
+  } catch (error) {
+    throw new CommandFailed(EXIT.usage, `settings file ${path}: ${(error as Error).message}`, { cause: error })
+  }
+  throw new CommandFailed(EXIT.usage, `settings file ${path}: an object {"name": value} is expected`)
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i
+
+/** `host:port` taken apart; `[::1]:8080` for IPv6. */
+export function hostAndPort (http: string): { host: string, port: number } {
+  const found = /^(?:(\[[0-9a-fA-F:.]+\]|[^:[\]/]+):)?(\d{1,5})$/.exec(http)
+  const port = Number(found?.[2])
+  if (found === null || port > 65535) throw new CommandFailed(EXIT.usage, `${flagName('http')}: HOST:PORT is expected (127.0.0.1:8080, [::1]:8080, port 0 picks a free one), not ${JSON.stringify(http)}`)
+  return { host: found[1] ?? '127.0.0.1', port }
+}
+
+/** No authentication is served yet, so an address that others reach must be wanted. */
+export function refuseOpenAddress (settings: ProcessSettings): void {
+  const { host } = hostAndPort(settings.http)
+  if (LOOPBACK.test(host) || settings.insecure) return
+  throw new CommandFailed(EXIT.refused, `refused to listen on ${host}: nobody is asked who they are, so everyone who reaches that address could run your services; listen on 127.0.0.1, or say --insecure on a network that you trust`)
+}
