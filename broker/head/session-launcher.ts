@@ -112,6 +112,20 @@ export class SessionLauncher {
     })
   }
 
+  /** A durable session's worker lets go of it; the next call raises it again. One that nobody serves, and an interactive one: nothing happens. */
+  async suspend (sessionId: string): Promise<void> {
+    const { sessions, pool, turns } = this.#needs
+    await turns.run(sessionId, async () => {
+      const record = await sessions.get(sessionId)
+      const worker = record?.durable !== true || record.worker === undefined ? undefined : await pool.find(record.worker)
+      const state = record === undefined ? undefined : after(record.state, 'released')
+      if (worker === undefined || state === undefined) return
+      await worker.link.suspend(sessionId)
+      pool.release(worker.id, sessionId)
+      await sessions.update(sessionId, { state, worker: undefined, why: 'suspended by a head' }, { worker: worker.id })
+    })
+  }
+
   /** Destroys the session: no key is left. Again, or with an id that nobody has: nothing happens. */
   async close (sessionId: string): Promise<void> {
     const { sessions, pool, turns } = this.#needs

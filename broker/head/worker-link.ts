@@ -29,6 +29,7 @@ export class WorkerLink {
   view (sessionId: string): Promise<SessionView> { return this.#json('GET', `/sessions/${sessionId}`, ANSWER_MS.look) as Promise<SessionView> }
   cancel (sessionId: string): Promise<SessionView> { return this.#json('POST', `/sessions/${sessionId}/cancel`, ANSWER_MS.end) as Promise<SessionView> }
   async destroy (sessionId: string): Promise<void> { await this.#json('DELETE', `/sessions/${sessionId}`, ANSWER_MS.end) }
+  async suspend (sessionId: string): Promise<void> { await this.#json('POST', `/sessions/${sessionId}/suspend`, ANSWER_MS.end) }
   async stop (): Promise<void> { await this.#json('POST', '/stop', ANSWER_MS.look) }
 
   /** Sends a request on and hands the answer back as it comes. `body` may be a stream; nothing of either is kept. */

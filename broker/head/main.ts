@@ -1,0 +1,236 @@
+import { chmod, mkdir, readFile, rm, stat } from 'node:fs/promises'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { connect } from 'node:net'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { asset } from '../../core/assets.ts'
+import { systemClock } from '../../core/clock.ts'
+import { SoaError, isSoaError } from '../../core/errors.ts'
+import { Lifetime } from '../../core/lifetime.ts'
+import type { Logger } from '../../core/log.ts'
+import { findServiceFiles, loadServiceFile } from '../../config/load-services.ts'
+import type { AllSettings } from '../../config/settings.ts'
+import { checkDurable } from '../../store/redis-check.ts'
+import { RedisDemandBoard, RedisPlacement } from '../../store/redis-placement.ts'
+import { RedisServiceRegistry } from '../../store/redis-services.ts'
+import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
+import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
+import { RedisTimers } from '../../store/redis-timers.ts'
+import { closeRedis, openRedis } from '../../store/redis.ts'
+import { forward } from '../../transport/http/forward.ts'
+import { relayListener } from '../../transport/relay.ts'
+import { Chores } from './chores.ts'
+import { FrontDoor } from './front-door.ts'
+import { healthRoutes } from './health.ts'
+import { metricsRoute } from './metrics.ts'
+import { Placement } from './placement.ts'
+import { restServer } from './rest.ts'
+import { advertised, baseUrlOf, refuseOpenAddress } from './rest/base-url.ts'
+import { SessionLauncher } from './session-launcher.ts'
+import { SessionRaising } from './session-raising.ts'
+import { RETENTION, SessionSweep } from './session-sweep.ts'
+import { Turns } from './turns.ts'
+import { WorkerPool } from './worker-pool.ts'
+import { startWorker } from './worker-process.ts'
+
+export interface HeadOptions {
+  /** Everything that the settings table has, read and checked. */
+  settings: AllSettings
+  redisUrl: string
+  /** First part of every key in Redis. */
+  prefix: string
+  /** Sockets: this head's and its workers'. One head for each run folder; a head that is started again finds the workers of the last one there. */
+  runDir: string
+  /** Port 0 picks a free one. */
+  http: { host: string, port: number }
+  /** Registration files, or folders of them, that are registered before anybody is let in. */
+  services?: readonly string[] | undefined
+  log: Logger
+  /** The environment that workers get, and that paths of registration files are expanded with. */
+  env: NodeJS.ProcessEnv
+  /** Program of a broker worker; default: ours. */
+  workerProgram?: string | undefined
+}
+
+export interface RunningHead {
+  /** `http://127.0.0.1:8080` */
+  readonly http: string
+  /** Takes no more, has the workers suspend what they serve, and ends. Workers of a head that is killed instead go on, and are found by the next one. */
+  close (): Promise<void>
+}
+
+/** Path of a Unix socket on Linux: 108 bytes with the zero at the end. */
+const SOCKET_PATH_BYTES = 107
+/** Longest wait for workers to suspend their sessions; `soa up` gives the head longer than this. */
+const DRAIN_MS = 15_000
+/** Longest wait for a broker, for whoever creates or calls a session ([broker-behaviour] 1.5). */
+const WORKER_READY_MS = 60_000
+const SWEEP_LATE_MS = 5000
+
+/** The head. The only file of this room that opens things and says `new` for others. Refuses to start on a Redis that would lose what is promised. */
+export async function headMain (options: HeadOptions): Promise<RunningHead> {
+  const { settings, redisUrl, prefix, runDir, http, env, log } = options
+  refuseOpenAddress(http.host, settings.insecure)
+  const life = new Lifetime()
+  try {
+    return await open(options, life)
+  } catch (error) {
+    await life.close().catch(err => log.warn({ err }, 'not everything closed after a failed start'))
+    throw error
+  }
+
+  async function open ({ services: registrations = [], workerProgram }: HeadOptions, life: Lifetime): Promise<RunningHead> {
+    const clock = systemClock
+    const room = (name: string): Logger => log.child({ room: name })
+    const headSocket = await prepareRunDir(runDir)
+    const timeoutMs = settings.storeTimeoutMs
+    const redis = life.own(await openRedis(redisUrl, { log, timeoutMs, name: 'soa head' }), closeRedis)
+    await checkDurable(redis, settings.durability as Level)
+    const bullRedis = life.own(await openRedis(redisUrl, { log, timeoutMs, kind: 'bullmq', name: 'soa head jobs' }), closeRedis)
+    const stored = { redis, prefix, log, timeoutMs, clock }
+    const sessions = new RedisSessionStore(stored)
+    const directory = new RedisWorkerDirectory(stored)
+    const services = new RedisServiceRegistry(stored)
+    const demand = new RedisDemandBoard(stored)
+    const placementStore = new RedisPlacement(stored)
+    const timers = new RedisTimers(stored)
+    for (const path of registrations) await register(services, path, env, log)
+
+    const placement = new Placement({ store: placementStore, clock, log: room('placement') })
+    const turns = new Turns()
+    const purgeQueues = async (sessionId: string): Promise<void> => {
+      const opened = await RedisMessageStore.open({ ...stored, sessionId, level: 'process', create: false, limits: { timeoutMs } })
+        .catch(error => { if (isSoaError(error, 'storeLost')) return undefined; throw error }) // nothing was there
+      await opened?.close(false)
+    }
+    const pool: WorkerPool = new WorkerPool({
+      directory,
+      start: names => startWorker(workerProgram ?? fileURLToPath(new URL('../worker/main.js', import.meta.url)), { ...names, redisUrl, prefix, runDir, headSocket, settings, logLevel: settings.logLevel }, env),
+      head: `${hostname()}/${process.pid}`,
+      machine: hostname(),
+      runDir,
+      limits: { ...settings, workerReadyTimeoutMs: WORKER_READY_MS },
+      onDeath: (workerId, why) => raising.workerDied(workerId, why),
+      clock,
+      log: room('workers')
+    })
+    const raising: SessionRaising = new SessionRaising({
+      sessions, pool, demand, turns, purgeQueues, clock, raiseLater: sessionId => chores.ask('raise', sessionId), limits: { raiseTimeoutMs: WORKER_READY_MS }, log: room('sessions'), signal: life.signal
+    })
+    const launcher = new SessionLauncher({ sessions, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions') })
+    const chores: Chores = new Chores({
+      connection: bullRedis,
+      prefix,
+      placement,
+      sinceSweepMs: () => placementStore.sinceSweepMs(),
+      timers,
+      sessions: { raise: id => raising.raise(id), suspend: id => launcher.suspend(id), purge: id => launcher.close(id) },
+      onTimer: { [RETENTION]: id => sweep.forget(id) },
+      clock,
+      log: room('chores')
+    })
+    const sweep = new SessionSweep({ sessions, raising, launcher, timers, setTimer: (...timer) => chores.setTimer(...timer), ...settings, clock, log: room('sessions'), signal: life.signal })
+
+    await life.own(chores, chores => chores.close()).start()
+    life.own(pool, pool => pool.close())
+    await pool.start()
+    log.info(await raising.recover(), 'sessions without a worker looked after')
+    void sweep.run()
+    // Before the pool is closed: durable sessions at work are let go of by their workers, and marked for the next head.
+    life.own(launcher, async launcher => {
+      const before = await launcher.served().catch(err => { log.warn({ err }, 'sessions at work could not be listed'); return [] })
+      await pool.drain(DRAIN_MS)
+      await launcher.leaveForNext(before)
+    })
+
+    const door = new FrontDoor({ raising, forward: (req, res, socketPath) => forward(req, res, { socketPath }), log: room('front door') })
+    const told = { advertise: '', listening: '' }
+    let handle: RequestListener | undefined
+    const app = life.own(await restServer({
+      launcher,
+      raising,
+      nodes: placementStore,
+      services,
+      settings,
+      baseUrl: request => baseUrlOf(request.headers, told),
+      now: () => clock.now(),
+      version: (JSON.parse(await readFile(asset('package.json'), 'utf8')) as { version: string }).version,
+      server: restHandle => {
+        handle = restHandle
+        return createServer((req, res) => { if (!door.take(req, res)) restHandle(req, res) })
+      },
+      beside: app => {
+        healthRoutes(app, {
+          clock,
+          checks: [
+            { name: 'redis', run: async () => { await redis.ping() } },
+            { name: 'placement', run: async () => { const ms = await placementStore.sinceSweepMs(); return ms > SWEEP_LATE_MS ? `no sweep for ${ms} ms` : undefined } },
+            { name: 'workers', run: () => pool.trouble }
+          ]
+        })
+        metricsRoute(app, { sessions, pool, nodes: placementStore, clock, log: room('metrics') })
+      },
+      log: room('rest')
+    }), app => app.close())
+
+    // Requests that a worker got and that are for somebody else.
+    const inner = createServer((req, res) => { if (!door.take(req, res, true)) handle?.(req, res) })
+    life.own(await listening(inner, headSocket), closeServer)
+    // Last, and so closed first: nobody is let in before there is someone to serve them.
+    const relay = life.own(await relayListener({ listen: http, socketOf: path => door.socketOf(path), server: app.server, log: room('relay') }), relay => relay.close())
+    told.listening = `http://${authority(http.host, relay.port)}`
+    told.advertise = advertised(settings.advertise, relay.port)
+    log.info({ http: told.listening }, 'head ready')
+    return { http: told.listening, close: () => life.close() }
+  }
+}
+
+/** The head's own socket in a folder that only this user can enter. Refuses when another head lives there, and takes over from one that died. */
+async function prepareRunDir (runDir: string): Promise<string> {
+  await mkdir(runDir, { recursive: true, mode: 0o700 })
+  const { uid, mode } = await stat(runDir)
+  if (uid !== process.getuid?.()) throw new SoaError('refused', { why: `runDir ${runDir} belongs to another user` })
+  if ((mode & 0o077) !== 0) await chmod(runDir, 0o700) // whoever can open a worker's socket can give it orders
+  const path = join(runDir, 'head.sock')
+  const longest = join(runDir, 'w-0123456789.sock')
+  if (Buffer.byteLength(longest) > SOCKET_PATH_BYTES) {
+    throw new SoaError('Broker_InvalidConfiguration', { setting: 'runDir', why: `a folder whose sockets' paths have at most ${SOCKET_PATH_BYTES} bytes; ${longest} has ${Buffer.byteLength(longest)}` })
+  }
+  const isTaken = await new Promise<boolean>(resolve => {
+    const socket = connect(path, () => { socket.destroy(); resolve(true) })
+    socket.once('error', () => resolve(false))
+  })
+  if (isTaken) throw new SoaError('refused', { why: `another head runs in runDir ${runDir}` })
+  await rm(path, { force: true })
+  return path
+}
+
+async function register (services: RedisServiceRegistry, path: string, env: NodeJS.ProcessEnv, log: Logger): Promise<void> {
+  const files = (await stat(path)).isDirectory() ? await findServiceFiles(path) : [path]
+  for (const file of files) {
+    const service = await loadServiceFile(file, { env, warn: warning => log.warn({ file, warning }, 'service registration') })
+    await services.put(service)
+    log.info({ service: service.name, version: service.version, file }, 'service registered')
+  }
+}
+
+function listening (server: Server, path: string): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, () => { server.off('error', reject); resolve(server) })
+  })
+}
+
+function closeServer (server: Server): Promise<void> {
+  return new Promise(resolve => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}
+
+/** As it stands in a URL; an address that means all of them is of no use to a caller on this machine. */
+function authority (host: string, port: number): string {
+  const shown = host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return shown.includes(':') && !shown.startsWith('[') ? `[${shown}]:${port}` : `${shown}:${port}`
+}
