@@ -11,6 +11,7 @@ import { faultAnswer } from './fault.ts'
 import { ResponseReader, type Response, type ResponsesOptions } from './responses.ts'
 import { persist } from './retry.ts'
 import type { Service } from './service.ts'
+import { signalFor } from './signals.ts'
 import { userDataHeader, type UserData } from './user-data.ts'
 import { Window } from './window.ts'
 
@@ -55,7 +56,6 @@ const DEFAULT_WINDOW = 64
 const MOST_IN_FLIGHT = 1024
 const DAY_MS = 86_400_000
 const DEFAULT_FLUSH_TIMEOUT_MS = 60_000
-const NEVER = new AbortController().signal
 
 /**
  * One client id in a session: its requests, its responses, its EndRequests.
@@ -75,6 +75,7 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
   /** Sends that failed after they may have arrived. */
   #uncertain = 0
   #batchId: number | undefined
+  #hasSent = false
   #isEnded = false
 
   /** @internal Use `session.client()`. */
@@ -105,6 +106,7 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
     await this.#window.run(async () => {
       if (this.#isEnded) throw new SoaError('Broker_EOMReject_EndRequests', {})
       let mayHaveArrived = false
+      this.#hasSent = true
       try {
         await this.#persist(`send ${op}`, signal, async limit => {
           const answer = await transport.exchange({ operation: op, action: operation.action, headers, body, signal: limit }).catch(error => { mayHaveArrived = true; throw error })
@@ -171,24 +173,24 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
   }
 
   /** `Ready` for requests, `Processing` after EndRequests, `Finished` when all responses are there. */
-  status ({ signal = NEVER }: SignalOption = {}): Promise<ClientStatus> { return this.#controller.status(signal) }
+  status ({ signal }: SignalOption = {}): Promise<ClientStatus> { return this.#controller.status(signalFor(signal)) }
 
   /** Requests covered by flushes so far. */
-  requestsCount ({ signal = NEVER }: SignalOption = {}): Promise<number> { return this.#controller.requestsCount(signal) }
+  requestsCount ({ signal }: SignalOption = {}): Promise<number> { return this.#controller.requestsCount(signalFor(signal)) }
 
   /** Destroys this client's requests and responses; afterwards its id can be used anew. */
-  purge ({ signal = NEVER }: SignalOption = {}): Promise<void> {
+  purge ({ signal }: SignalOption = {}): Promise<void> {
     return this.#window.quiet(async () => {
-      await this.#controller.purge(signal)
+      await this.#controller.purge(signalFor(signal))
       this.#reader.forget()
       this.#unflushed = this.#uncertain = 0
       this.#batchId = undefined
-      this.#isEnded = false
+      this.#hasSent = this.#isEnded = false
     })
   }
 
   async #prepare (op: string, args: unknown, signal: AbortSignal | undefined) {
-    signal?.throwIfAborted()
+    signalFor(signal).throwIfAborted()
     const service = await this.#needs.openService()
     const operation = service.operation(op)
     const body = operation.writeArgs(args)
@@ -217,10 +219,12 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
     })
   }
 
-  async #commit (name: 'Flush' | 'EndRequests', { timeoutMs = DEFAULT_FLUSH_TIMEOUT_MS, signal = NEVER }: WaitOptions): Promise<number> {
+  async #commit (name: 'Flush' | 'EndRequests', { timeoutMs = DEFAULT_FLUSH_TIMEOUT_MS, ...options }: WaitOptions): Promise<number> {
     if (!Number.isInteger(timeoutMs) || timeoutMs < -1 || timeoutMs === 0) throw new SoaError('InvalidArgument', { argument: 'timeoutMs', why: `a whole number above 0, or -1, is expected, not ${timeoutMs}` })
+    const signal = signalFor(options.signal)
     if (this.#uncertain > 0) await this.#countAgain(signal)
-    const count = this.#unflushed
+    // A program that joins a client and only ends it covers what those before it sent.
+    const count = this.#hasSent || name === 'Flush' ? this.#unflushed : await this.#unflushedThere(signal)
     if (name === 'Flush' && count === 0) return 0
     const before = await this.#controller.requestsCount(signal)
     await this.#controller.commit(name, before, { count, batchId: this.#batchId ?? -1, timeoutMs, signal })
@@ -233,10 +237,14 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
     return count
   }
 
+  async #unflushedThere (signal: AbortSignal): Promise<number> {
+    const totals = await this.#needs.totals(signal)
+    return totals ? totals.total - totals.flushed : 0
+  }
+
   /** Some sends failed after they may have arrived. The count of a flush must be exact, so the broker is asked what it has. */
   async #countAgain (signal: AbortSignal): Promise<void> {
-    const totals = await this.#needs.totals(signal)
-    const has = totals ? totals.total - totals.flushed : 0
+    const has = await this.#unflushedThere(signal)
     const most = this.#unflushed + this.#uncertain
     if (has < this.#unflushed || has > most) throw new ClientError(`the broker has ${has} requests since the last flush; ${this.#unflushed} to ${most} were sent by this program`)
     this.#unflushed = has

@@ -5,6 +5,7 @@ import type { AnyContract, ContractType } from './contract-types.ts'
 import { ClientError, type SoapFaultError } from './errors.ts'
 import { persist } from './retry.ts'
 import type { Service } from './service.ts'
+import { signalFor } from './signals.ts'
 
 export interface ResponsesOptions<O extends string = string> {
   /** `begin` (default): all that are stored. `current`: those not handed out yet. */
@@ -61,8 +62,9 @@ export class ResponseReader {
     this.#left = []
   }
 
-  async * read ({ from = 'begin', op, timeoutMs = DAY_MS, signal = new AbortController().signal }: ResponsesOptions): AsyncGenerator<Response, void, undefined> {
+  async * read ({ from = 'begin', op, timeoutMs = DAY_MS, ...options }: ResponsesOptions): AsyncGenerator<Response, void, undefined> {
     const me = ++this.#readers
+    const signal = signalFor(options.signal)
     const service = await this.#needs.openService()
     const action = op === undefined ? '' : service.operation(op).action
     if (from === 'begin') this.forget()

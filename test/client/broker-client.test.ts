@@ -145,6 +145,14 @@ t.test('client: nothing is sent after EndRequests, and the second EndRequests is
   t.equal(broker.requests.length, 1)
 })
 
+t.test('client: EndRequests of a program that only joins covers what those before it sent', async t => {
+  const { broker, client } = await open(t)
+  await send(client, 3)
+  await using session = await DurableSession.attach(broker.sessionId, { head: broker.head })
+  t.equal(await session.client('C').endRequests(), 3)
+  t.equal(broker.committed, 3)
+})
+
 t.test('client: a flush that covered nothing, because another program took over the client id, does not pass for success', async t => {
   const { broker, client } = await open(t)
   await send(client, 2)
