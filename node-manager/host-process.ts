@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { createWriteStream, existsSync } from 'node:fs'
+import { createWriteStream, existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { sleep, type Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
@@ -24,6 +24,8 @@ const BREATH_MS = 10
 const LARGE_CHUNK = 16_384
 /** Longest wait for a killed group to be gone: what hangs in the kernel is left to it. */
 const GROUP_GONE_MS = 2000
+/** Dead processes wait for whoever is their parent now, which may take its time; from here on it is looked whether only such are left. */
+const ZOMBIES_ONLY_MS = 10
 
 const SETPRIV = ['/usr/bin/setpriv', '/bin/setpriv'].find(path => existsSync(path))
 // The parent may die before the parent-death signal is set; then nobody would ever send it. So, after it is set, look whether the parent is still ours.
@@ -93,6 +95,7 @@ export class HostProcess {
 
   async #groupGone (): Promise<void> {
     for (let waited = 0, step = 2; this.#signal(0); waited += step, step = Math.min(step * 2, 100)) {
+      if (waited > ZOMBIES_ONLY_MS && !hasLiving(this.#child.pid)) return
       if (waited > GROUP_GONE_MS) { this.#needs.log.warn({ pid: this.#child.pid }, 'processes of a killed host are still there'); return }
       await sleep(this.#needs.clock, step)
     }
@@ -121,4 +124,18 @@ export class HostProcess {
   }
 
   #text (): string { return Buffer.concat(this.#tail).subarray(-TAIL_BYTES).toString('utf8').replace(/^\uFFFD+/, '') }
+}
+
+/** Whether a process group has a member that is not a zombie. */
+function hasLiving (group: number | undefined): boolean {
+  return readdirSync('/proc').some(pid => {
+    if (!/^\d+$/.test(pid)) return false
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+      const [state = '', , pgrp] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      return Number(pgrp) === group && state !== 'Z' && state !== 'X'
+    } catch {
+      return false // it is gone by now
+    }
+  })
 }
