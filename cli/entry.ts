@@ -14,3 +14,6 @@ process.exitCode = await main(process.argv.slice(2), {
   out: text => { process.stdout.write(`${text}\n`) },
   err: text => { process.stderr.write(`${text}\n`) }
 })
+
+// Told twice: what is still open keeps nobody waiting.
+if (hurry.signal.aborted) process.exit()

@@ -31,3 +31,12 @@ export function facts (pairs: ReadonlyArray<readonly [name: string, value: strin
   const width = Math.max(...known.map(([name]) => name.length))
   return known.map(([name, value]) => `${name.padEnd(width)}  ${String(value)}`)
 }
+
+/** Resolves when the signal aborts, or when `orElse` does, which frees the listeners of a wait that nobody needs any more. */
+export function aborted (signal: AbortSignal, orElse?: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    if (signal.aborted) return resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true, ...(orElse === undefined ? {} : { signal: orElse }) })
+    orElse?.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

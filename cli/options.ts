@@ -62,6 +62,18 @@ function settingsFile (path: string): Record<string, unknown> {
   throw new CommandFailed(EXIT.usage, `settings file ${path}: an object {"name": value} is expected`)
 }
 
+/** All settings as environment: how they reach the processes that a process starts, so that a flag counts for each of them. */
+export function settingsAsEnvironment (env: Io['env'], settings: AllSettings): Record<string, string | undefined> {
+  const { SOA_CONFIG: _isRead, ...others } = env
+  return { ...others, ...Object.fromEntries(settingNames().map(name => [environmentName(name), String(settings[name])])) }
+}
+
+/** `[::1]:8080` → `::1` and 8080, as Node's listen wants them. */
+export function listenAddress (settings: ProcessSettings): { host: string, port: number } {
+  const { host, port } = hostAndPort(settings.http)
+  return { host: host.replace(/^\[(.*)\]$/, '$1'), port }
+}
+
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i
 
 /** `host:port` taken apart; `[::1]:8080` for IPv6. */

@@ -66,7 +66,6 @@ export const SETTINGS = {
   nodeId: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'name of the node, kept across restarts; empty: the host name' },
   groups: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'node groups that the node belongs to, separated by commas' },
   labels: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'labels of the node for placement: name=value, separated by commas' },
-  warmHosts: { default: 1, unit: 'units', scope: 'process', by: ['up', 'node'], max: 64, says: 'service hosts that a node keeps started ahead of need' },
 } as const satisfies Record<string, Setting>
 
 export type SettingName = keyof typeof SETTINGS

@@ -1,16 +1,15 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { environmentName, settingNames, type AllSettings } from '../../config/settings.ts'
 import { findServiceFiles, loadServiceFile, type LoadedService } from '../../config/load-services.ts'
 import { systemClock, type Clock } from '../../core/clock.ts'
 import { makeLog } from '../../core/log.ts'
 import { CommandFailed, EXIT } from '../exit-codes.ts'
 import { dataFolder, leaveRunFolder, runFolder } from '../folders.ts'
 import { HeadApi } from '../head-api.ts'
-import type { Io } from '../io.ts'
+import { aborted, type Io } from '../io.ts'
 import { needProgram } from '../on-path.ts'
-import { processSettings, refuseOpenAddress } from '../options.ts'
+import { processSettings, refuseOpenAddress, settingsAsEnvironment } from '../options.ts'
 import { putService } from '../put-service.ts'
 import type { Child, Program } from './child.ts'
 import { takeLock } from './lock.ts'
@@ -90,7 +89,7 @@ export async function up (io: Io, flags: Readonly<Record<string, unknown>> & { s
       let http = settings.http
       const head = await start(new Supervisor({
         ...common, name: 'head', graceMs: HEAD_GRACE_MS, ready: readyLine, // eslint-disable-line @stylistic/object-property-newline
-        program: () => program('head', childEnvironment(io, { ...chosen, http }))
+        program: () => program('head', settingsAsEnvironment(io.env, { ...chosen, http }))
       }))
       const url = (head.answer as Ready).http ?? `http://${http}`
       http = new URL(url).host // port 0 became a port: a head that is started again takes the same, or its clients would not find it
@@ -100,7 +99,7 @@ export async function up (io: Io, flags: Readonly<Record<string, unknown>> & { s
       if (services.length > 0) log.info({ services: services.map(service => service.name) }, 'services registered')
       pids.node = (await start(new Supervisor({
         ...common, name: 'node', graceMs: settings.taskCancelGracePeriod + NODE_EXTRA_MS, ready: readyLine, // eslint-disable-line @stylistic/object-property-newline
-        program: () => program('node', childEnvironment(io, { ...chosen, http }))
+        program: () => program('node', settingsAsEnvironment(io.env, { ...chosen, http }))
       }))).pid
       io.out(JSON.stringify({ ready: true, http: url, netTcp: null, redis: chosen.redis, dataDir, pids }))
       await Promise.race([...watching, aborted(io.signal, stopped.signal)])
@@ -134,18 +133,4 @@ async function loadServices (folders: readonly string[], io: Io): Promise<Loaded
     for (const file of files) services.push(await loadServiceFile(file, { env: io.env, warn: warning => io.err(`${file}: ${warning}`) }))
   }
   return services
-}
-
-/** The settings reach the children by environment, all of them: a flag of `soa up` then counts for each, and for what they start. */
-function childEnvironment (io: Io, settings: AllSettings): Program['env'] {
-  const { SOA_CONFIG: _read, ...env } = io.env
-  return { ...env, ...Object.fromEntries(settingNames().map(name => [environmentName(name), String(settings[name])])) }
-}
-
-function aborted (signal: AbortSignal, orElse: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    if (signal.aborted) return resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true, signal: orElse })
-    orElse.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
