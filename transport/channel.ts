@@ -32,7 +32,8 @@ export type CallResult =
   | { readonly outcome: 'timedOut' }
   | { readonly outcome: 'unreachable', readonly error: Error }
   | { readonly outcome: 'broken', readonly error: Error }
-  | { readonly outcome: 'badReply', readonly error: Error }
+  /** `status`: HTTP's, where an answer came that was no SOAP: a door without a room behind it says 502 or 503. */
+  | { readonly outcome: 'badReply', readonly error: Error, readonly status?: number }
   | { readonly outcome: 'aborted' }
 
 export interface SoapCaller {
