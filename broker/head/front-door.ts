@@ -1,22 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isSoaError, SoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import { contentTypeOf, parseContentType, soapOfMediaType } from '../../wire/soap/encoding.ts'
-import { toFault } from '../../wire/soap/fault.ts'
-import { writeEnvelope } from '../../wire/soap/write.ts'
-import { toProblem } from './problem.ts'
+import type { SoapEndpoint } from '../../transport/channel.ts'
+import { soapRequestListener } from '../../transport/http/listener.ts'
+import { Refusal, toProblem } from '../problem.ts'
 import type { SessionRaising } from './session-raising.ts'
 import { isUnknownThere } from './worker-link.ts'
 
 export interface FrontDoorNeeds {
   raising: Pick<SessionRaising, 'locate' | 'mend'>
-  /** Sends the request on to the Unix socket and its answer back; rejects when the socket could not be reached and nothing of the request is used up. */
+  /** Sends the request on to the Unix socket and its answer back (transport/http/forward.ts). */
   forward: (req: IncomingMessage, res: ServerResponse, socketPath: string) => Promise<void>
+  /** Of messages that are read only to be refused. */
+  limits: SoapEndpoint['limits']
   log: Logger
 }
-
-/** HPC's clients send no message over 4 MiB without being told to (maxMessageSize). */
-const MOST_DRAINED_BYTES = 8 * 1024 * 1024
 
 /** `/1730412/Http…`: the session's id; undefined for any other path. */
 export function sessionIn (path: string): string | undefined {
@@ -49,10 +47,14 @@ export class FrontDoor {
   take (req: IncomingMessage, res: ServerResponse, isReturned = false): boolean {
     const sessionId = sessionIn(req.url ?? '')
     if (sessionId === undefined) return false
-    this.#take(sessionId, req, res, isReturned).catch(error => {
-      if (!isSoaError(error)) this.#needs.log.error({ sessionId, method: req.method, url: req.url, err: error }, 'request for a session failed')
-      return refuse(req, res, error)
-    }).catch(err => this.#needs.log.debug({ sessionId, err }, 'caller left before its refusal'))
+    this.#take(sessionId, req, res, isReturned).catch(thrown => {
+      const { log, limits } = this.#needs
+      // A worker's refusal has lost its fault's context on the way; its sentence has all that people need.
+      const error: unknown = thrown instanceof Refusal ? new SoaError('Broker_SessionFailure', { sessionId, why: thrown.message }, { cause: thrown }) : thrown
+      if (!isSoaError(error)) log.error({ sessionId, method: req.method, url: req.url, err: error }, 'request for a session failed')
+      if (res.headersSent) res.destroy()
+      else soapRequestListener({ route: () => refusing(error, limits), log })(req, res, false)
+    })
     return true
   }
 
@@ -61,39 +63,18 @@ export class FrontDoor {
     let worker = await raising.locate(sessionId)
     // A record that is behind would send the request round and round between worker and head.
     if (isReturned && await worker.link.view(sessionId).then(() => false, isUnknownThere)) worker = await raising.mend(sessionId, worker)
-    try {
-      await forward(req, res, worker.socket)
-    } catch (error) {
-      if (res.headersSent || req.destroyed) throw error
-      worker = await raising.mend(sessionId, worker)
-      await forward(req, res, worker.socket).catch(cause => { throw new SoaError('Broker_BrokerUnavailable', { sessionId }, { cause }) })
+    await forward(req, res, worker.socket)
+  }
+}
+
+/** What stands at the path of a session that nobody serves: a SOAP fault for who sends SOAP, a problem for anybody else. */
+function refusing (error: unknown, limits: SoapEndpoint['limits']): SoapEndpoint {
+  return {
+    limits,
+    handle: () => Promise.reject(error),
+    async get () {
+      const problem = toProblem(error)
+      return { status: problem.status, contentType: 'application/problem+json', body: JSON.stringify(problem) }
     }
   }
-}
-
-/** As a SOAP fault, status 500, to who sent SOAP (WCF drops the body of any other error status); as a problem to anybody else. */
-async function refuse (req: IncomingMessage, res: ServerResponse, error: unknown): Promise<void> {
-  if (res.headersSent) { res.destroy(); return }
-  // A client that is still sending would have its connection reset before it reads the answer; but not everything is worth reading for a refusal.
-  if (!await isDrained(req)) res.setHeader('connection', 'close')
-  const soap = req.method === 'POST' ? soapOfMediaType(parseContentType(req.headers['content-type'] ?? '').type) : undefined
-  if (soap === undefined) {
-    const problem = toProblem(error)
-    if (problem.status === 503) res.setHeader('retry-after', '1')
-    res.writeHead(problem.status, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem))
-  } else {
-    const fault = toFault(error, { soap })
-    res.writeHead(500, { 'content-type': contentTypeOf(soap, fault.action) }).end(writeEnvelope(fault, { addressing: soap === 12 ? 'wsa' : 'omit' }))
-  }
-}
-
-/** Reads the rest of the request away; false: it is more than anybody sends in one message, or it broke off. */
-async function isDrained (req: IncomingMessage): Promise<boolean> {
-  let bytes = 0
-  try {
-    for await (const part of req as AsyncIterable<Buffer>) if ((bytes += part.length) > MOST_DRAINED_BYTES) return false
-  } catch {
-    return false // the caller is gone; its answer goes nowhere either
-  }
-  return true
 }

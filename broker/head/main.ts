@@ -1,5 +1,5 @@
 import { chmod, mkdir, readFile, rm, stat } from 'node:fs/promises'
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -144,9 +144,8 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       await launcher.leaveForNext(before)
     })
 
-    const door = new FrontDoor({ raising, forward: (req, res, socketPath) => forward(req, res, { socketPath }), log: room('front door') })
+    const door = new FrontDoor({ raising, forward: (req, res, socketPath) => forward(req, res, { socketPath }), limits: settings, log: room('front door') })
     const told = { advertise: '', listening: '' }
-    let handle: RequestListener | undefined
     const app = life.own(await restServer({
       launcher,
       raising,
@@ -156,10 +155,8 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       baseUrl: request => baseUrlOf(request.headers, told),
       now: () => clock.now(),
       version: (JSON.parse(await readFile(asset('package.json'), 'utf8')) as { version: string }).version,
-      server: restHandle => {
-        handle = restHandle
-        return createServer((req, res) => { if (!door.take(req, res)) restHandle(req, res) })
-      },
+      // By its Unix socket come requests that a worker got and that are for somebody else; all others by the relay.
+      server: handle => createServer((req, res) => { if (!door.take(req, res, req.socket.remoteFamily === undefined)) handle(req, res) }),
       beside: app => {
         healthRoutes(app, {
           clock,
@@ -174,11 +171,17 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       log: room('rest')
     }), app => app.close())
 
-    // Requests that a worker got and that are for somebody else.
-    const inner = createServer((req, res) => { if (!door.take(req, res, true)) handle?.(req, res) })
-    life.own(await listening(inner, headSocket), closeServer)
+    await app.listen({ path: headSocket })
     // Last, and so closed first: nobody is let in before there is someone to serve them.
-    const relay = life.own(await relayListener({ listen: http, socketOf: path => door.socketOf(path), server: app.server, log: room('relay') }), relay => relay.close())
+    const relay = life.own(await relayListener({
+      ...http,
+      httpServer: app.server,
+      async decide ({ path }) {
+        const to = await door.socketOf(path)
+        return to === undefined ? { http: true } : { to }
+      },
+      log: room('relay')
+    }), relay => relay.close())
     told.listening = `http://${authority(http.host, relay.port)}`
     told.advertise = advertised(settings.advertise, relay.port)
     log.info({ http: told.listening }, 'head ready')
@@ -213,20 +216,6 @@ async function register (services: RedisServiceRegistry, path: string, env: Node
     await services.put(service)
     log.info({ service: service.name, version: service.version, file }, 'service registered')
   }
-}
-
-function listening (server: Server, path: string): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(path, () => { server.off('error', reject); resolve(server) })
-  })
-}
-
-function closeServer (server: Server): Promise<void> {
-  return new Promise(resolve => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
 }
 
 /** As it stands in a URL; an address that means all of them is of no use to a caller on this machine. */

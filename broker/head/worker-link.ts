@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { Pool, type Dispatcher } from 'undici'
 import type { SessionRecord } from '../../store/session-store.ts'
 import type { Problem, SessionView, WorkerStatus } from '../contract.ts'
-import { Refusal } from './problem.ts'
+import { Refusal } from '../problem.ts'
 
 /** Milliseconds until the worker must have begun to answer. A raise reads the whole session from the store; an answer to anything else comes from memory. */
 const ANSWER_MS = { claim: 4000, raise: 60_000, end: 60_000, look: 5000 }

@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { SoaError, FAULTS, isSoaError, type FaultRow } from '../../core/errors.ts'
+import { SoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { SessionRecord } from '../../store/session-store.ts'
-import type { Problem, WorkerStatus } from '../contract.ts'
+import type { WorkerStatus } from '../contract.ts'
+import { toProblem } from '../problem.ts'
 import type { BrokerSession } from './session.ts'
 import { acceptRequests, streamEvents, streamResponses } from './messages.ts'
 
@@ -92,25 +93,9 @@ async function order (req: IncomingMessage): Promise<Record<string, unknown>> {
   return chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>
 }
 
-/** HTTP status of a refusal: by its name where it says more than whose fault it was. */
-function statusOf (error: unknown): number {
-  if (!(error instanceof SoaError)) return 500
-  if (error.fault === 'InvalidSessionId') return 404
-  if (error.fault === 'Broker_SessionIdAlreadyExists') return 409
-  if (error.fault === 'StorageSpaceNotSufficient') return 507
-  return FAULTS[error.fault].blame === 'sender' ? 400 : 503
-}
-
 function fail (res: ServerResponse, error: unknown): void {
-  const status = statusOf(error)
-  const problem: Problem = isSoaError(error) ? problemOf(error, status) : { title: 'internal error', status, detail: 'the worker failed; its log says why' }
-  res.statusCode = status
+  const problem = toProblem(error)
+  res.statusCode = problem.status
   res.setHeader('content-type', 'application/problem+json')
   res.end(JSON.stringify(problem))
-}
-
-export function problemOf ({ fault, message, context }: SoaError, status: number): Problem {
-  const row: FaultRow = FAULTS[fault]
-  const facts: Partial<Problem> = Object.fromEntries(row.context.flatMap((key, i) => ['setting', 'limit', 'value'].includes(key) ? [[key, context[i]]] : []))
-  return { title: fault, status, detail: message, ...(row.code === undefined ? {} : { code: row.code }), name: fault, ...facts }
 }

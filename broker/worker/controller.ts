@@ -75,7 +75,7 @@ export function controller (session: BrokerSession): SoapEndpoint {
     return { envelope: reply(operation, envelope, Buffer.isBuffer(result) ? result : encodeReply(operation, result)) }
   }
 
-  return { limits: settings, handle, get: request => session.controllerDescription(request) }
+  return { limits: settings, handle }
 }
 
 /** Headers that every endpoint of ours understands: addressing and HPC's own. */

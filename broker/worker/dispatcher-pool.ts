@@ -24,7 +24,18 @@ interface Entry { dispatcher: Dispatcher, task: TaskInfo, isDraining: boolean, d
 interface Needs {
   desk: Desk
   connect: (task: TaskInfo, slots: number) => SoapCaller
-  limits: { maxConcurrentCalls: number, prefetch: number, operationTimeoutMs: number, resendLimit: number, initializationTimeoutMs: number, taskFateTimeoutMs: number, cancelGraceMs: number, retryPeriodMs: number }
+  limits: {
+    /** 0: as many as the task has cores. */
+    maxConcurrentCalls: number
+    prefetch: number
+    operationTimeoutMs: number
+    resendLimit: number
+    initializationTimeoutMs: number
+    taskFateTimeoutMs: number
+    cancelGraceMs: number
+    /** How long an instance that cannot be reached is left alone. */
+    retryPeriodMs: number
+  }
   clock: Clock
   /** A desk that throws (store gone for good) ends the session. */
   failed: (error: unknown) => void
@@ -70,12 +81,13 @@ export class DispatcherPool {
   #add (task: TaskInfo): void {
     if (this.#entries.has(task.id)) return // HPC Pack says Running more than once
     const { desk, connect, limits, clock, log, changed, failed } = this.#needs
+    const { operationTimeoutMs, resendLimit, initializationTimeoutMs, taskFateTimeoutMs } = limits
     const slots = (limits.maxConcurrentCalls || task.capacity) * (1 + limits.prefetch)
     const instance = new ServiceInstance(task.id, connect(task, slots))
     const dispatcher = new Dispatcher({
       desk,
       instance,
-      limits: { slots, operationTimeoutMs: limits.operationTimeoutMs, resendLimit: limits.resendLimit, initializationTimeoutMs: limits.initializationTimeoutMs, taskFateTimeoutMs: limits.taskFateTimeoutMs },
+      limits: { slots, operationTimeoutMs, resendLimit, initializationTimeoutMs, taskFateTimeoutMs },
       clock,
       log,
     })

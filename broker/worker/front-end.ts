@@ -25,7 +25,6 @@ export function frontEnd (session: BrokerSession): SoapEndpoint {
   return {
     limits: settings,
     handle: request => handle(session, request),
-    get: request => session.description(request),
   }
 }
 

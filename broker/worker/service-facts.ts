@@ -30,4 +30,3 @@ export class ServiceFacts {
 
   isOneWay (action: string): boolean { return this.#byAction.get(action)?.oneWay ?? false }
 }
-

@@ -20,7 +20,6 @@ import { BROKER } from './session.states.ts'
 import { Settler } from './settler.ts'
 import { Throttle } from './throttle.ts'
 import type { ServiceFacts } from './service-facts.ts'
-import { describeController, describeService, type Description, type DescriptionRequest } from './description.ts'
 
 /** How a broker ends: destroyed (no trace left), suspended (durable, raised on the next call), or let go of after another broker took over. */
 export type Ending = 'destroyed' | 'suspended' | 'lost'
@@ -327,9 +326,6 @@ export class BrokerSession {
     await this.#needs.store.close(ending === 'suspended')
     this.#end.abort(gone)
   }
-
-  description (request: DescriptionRequest): Promise<Description | undefined> { return describeService(this, request) }
-  controllerDescription (request: DescriptionRequest): Promise<Description | undefined> { return describeController(this, request) }
 
   async view (): Promise<SessionView> {
     return {

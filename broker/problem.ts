@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
-import { FAULTS, isSoaError, type FaultName, type FaultRow } from '../../core/errors.ts'
-import type { Problem } from '../contract.ts'
+import { FAULTS, isSoaError, type FaultName, type FaultRow } from '../core/errors.ts'
+import type { Problem } from './contract.ts'
 
 /** A refusal that came as `application/problem+json` from a worker: it goes to the caller as it is. */
 export class Refusal extends Error {
