@@ -42,7 +42,8 @@ const CLOSE_GRACE_MS = 2000
 /**
  * Connects and resolves once Redis is ready (data loaded). Refuses with StorageServiceNotAvailble after `timeoutMs`, or the signal's reason.
  *
- * @param url `redis://[user:password@]host:port[/db]`, `rediss://…` (TLS), `unix:///path/redis.sock[?db=1]` or the plain path
+ * @param url `redis://[user:password@]host:port[/db]`, `rediss://…` (TLS), `unix:///path/redis.sock[?db=1]`,
+ *   `unix://user:password@localhost/path/redis.sock` or the plain path
  */
 export async function openRedis (url: string, { log, signal, kind = 'commands', timeoutMs = 30_000, name, clock = systemClock }: OpenRedis): Promise<Redis> {
   signal?.throwIfAborted()
@@ -77,15 +78,17 @@ export async function openRedis (url: string, { log, signal, kind = 'commands', 
   return redis
 }
 
-/** Ends a connection: what was sent is answered first if it can be. Never rejects and never waits longer than 2 s. */
+/** Ends a connection: what was sent is answered first if it can be. Never rejects and never waits longer than about 2 s. */
 export async function closeRedis (redis: Redis): Promise<void> {
   if (redis.status === 'end') return
-  if (redis.status === 'ready') {
-    const timer = setTimeout(() => redis.disconnect(), CLOSE_GRACE_MS)
-    await redis.quit().catch(() => { /* broken meanwhile: what matters is that it is closed, and the next line sees to that */ })
-    clearTimeout(timer)
-  }
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>(resolve => { timer = setTimeout(resolve, CLOSE_GRACE_MS) })
+  const ended = new Promise<void>(resolve => redis.once('end', resolve))
+  // A QUIT that fails found the connection broken: what matters is that it is closed, and the next lines see to that.
+  if (redis.status === 'ready') await Promise.race([redis.quit().then(() => {}, () => {}), late])
   redis.disconnect()
+  await Promise.race([ended, late])
+  clearTimeout(timer)
 }
 
 const generations = new WeakMap<Redis, { count: number }>()
@@ -144,7 +147,8 @@ export function parseRedisUrl (url: string): Options {
   }
   switch (parsed.protocol) {
     case 'unix:':
-      if (parsed.host !== '') throw bad('a socket\'s path is absolute: unix:///path')
+      // A URL with a login needs a host; this is the only one that a socket can be on.
+      if (parsed.host !== '' && parsed.host !== 'localhost') throw bad('a socket\'s path is absolute: unix:///path, or unix://user:password@localhost/path')
       return { path: decodeURIComponent(parsed.pathname), ...login, ...database(parsed.searchParams.get('db') ?? '') }
     case 'redis:': case 'rediss:':
       return {
