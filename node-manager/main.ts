@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -34,6 +34,7 @@ export interface NodeManagerOptions {
   readonly groups: readonly string[]
   /** Address that hosts listen on and brokers dial; default 127.0.0.1. */
   readonly host?: string | undefined
+  /** A folder of its own: made here, and removed when it closes. */
   readonly runDir: string
   readonly log: Logger
   /** Defaults of the session settings. */
@@ -69,6 +70,7 @@ export async function runNodeManager (options: NodeManagerOptions): Promise<Node
   const clock = systemClock
   const life = new Lifetime()
   mkdirSync(runDir, { recursive: true, mode: 0o700 })
+  life.own(runDir, dir => rmSync(dir, { recursive: true, force: true }))
   try {
     // The first connection may take as long as Redis loads its data; after that an answer has to come within a beat or two.
     const first = await openRedis(redisUrl, { log, timeoutMs: REDIS_FIRST_MS, name: `node ${id}` })

@@ -38,7 +38,8 @@ export interface HostSpec {
   readonly module: string
   /** portType; empty: the only one. */
   readonly contract: string
-  readonly wsdlFile?: string | undefined
+  /** One of `documents`. */
+  readonly wsdlFile: string
   readonly documents: Readonly<Record<string, string>>
   /** 1 or more. */
   readonly maxConcurrentCalls: number
@@ -72,6 +73,7 @@ export function recipe (facts: RecipeFacts): TaskRecipe {
     if (isAbsolute(host.exeFileName)) mustExist(host.exeFileName, 'exeFileName')
     return { ...common, command: host.exeFileName, args: host.arguments, cwd: mustExist(dirname(registered.file), 'the registration file\'s folder') }
   }
+  if (registered.wsdlFile === undefined) throw new SoaError('Service_InitializeFailed', { why: `service ${registered.name} has no WSDL; add it beside ${registered.file}` })
   return {
     ...common,
     command: process.execPath,
