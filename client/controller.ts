@@ -7,7 +7,7 @@ import { readPulledPage } from '../wsdl/pulled-page.ts'
 import { decodeReply, encodeRequest, type Value, type Values } from '../wsdl/shapes.ts'
 import { BrokenError, ConnectionError, WaitTimeoutError } from './errors.ts'
 import { faultOf } from './fault.ts'
-import { persist } from './retry.ts'
+import { persist, StatusError } from './retry.ts'
 
 /** What GetBrokerClientStatus says: `Ready` takes requests, `Processing` was ended and works, `Finished` has all its responses. */
 export type ClientStatus = 'Ready' | 'Processing' | 'Finished' | 'Unknown'
@@ -92,7 +92,9 @@ export class Controller {
       case 'aborted': throw signal.reason
       case 'accepted': throw new ConnectionError(`${name}: answered without a message`)
       case 'timedOut': throw new WaitTimeoutError(name, timeoutMs)
-      case 'badReply': throw new ConnectionError(`${name}: ${result.error.message}`, {}, { cause: result.error })
+      case 'badReply':
+        if (result.status !== undefined) throw new StatusError(result.status, `${name}: ${result.error.message}`)
+        throw new ConnectionError(`${name}: ${result.error.message}`, {}, { cause: result.error })
       default: throw new BrokenError(name, result.error)
     }
   }
