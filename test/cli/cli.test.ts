@@ -1,0 +1,157 @@
+import t from 'tap'
+import { join } from 'node:path'
+import { version } from '../../cli/version.ts'
+import { fakeHead, run, type Asked } from './helpers.ts'
+
+const session = {
+  sessionId: '1730412',
+  service: 'OptionPricer',
+  durable: true,
+  state: 'Running',
+  brokerPid: 4711,
+  endpoints: { http: 'http://127.0.0.1:8080/1730412/Http', netTcp: null },
+  counters: { total: 2000, processed: 1200, processing: 8, faulted: 3 },
+  clients: [{ clientId: '', state: 'EndRequests', total: 2000, processed: 1200, faulted: 3 }],
+  tasks: [{ id: '3', node: 'n1', pid: 4720, state: 'Running', capacity: 1 }],
+  bytes: 1048576
+}
+
+/** A head that answers everything with this, and what it was asked. */
+async function head (t: { teardown: (end: () => Promise<void>) => unknown }, status: number, json?: unknown, text?: string): Promise<{ env: Record<string, string>, asked: Asked[] }> {
+  const asked: Asked[] = []
+  const { url, close } = await fakeHead(request => { asked.push(request); return { status, json, ...(text === undefined ? {} : { text }) } })
+  t.teardown(close)
+  return { env: { SOA_HEAD: url }, asked }
+}
+
+t.test('cli: --help is there for every command, with an example', async t => {
+  const commands = ['', 'up', 'head', 'node', 'node list', 'node drain', 'node resume', 'service', 'service add', 'service list', 'session', 'session create', 'session list', 'session show', 'session cancel', 'session close', 'settings', 'faults', 'doctor']
+  for (const command of commands) {
+    const { code, out, err } = await run([...command.split(' ').filter(word => word !== ''), '--help'])
+    t.strictSame([code, err], [0, ''], command)
+    t.match(out, 'Usage: soa', command)
+    if (!['service', 'session'].includes(command)) t.match(out, /Examples?:\n/, `${command} has an example`)
+  }
+  t.strictSame(await run(['--version']), { code: 0, out: `${version()}\n`, err: '' })
+})
+
+t.test('cli: what cannot be understood is usage, exit code 2', async t => {
+  for (const argv of [['nonsense'], ['session', 'nonsense'], ['session', 'show'], ['session', 'list', '--nonsense'], ['session', 'create', 'X', '--min-units', 'two'], ['session', 'create', 'X', '--set', 'novalue']]) {
+    const { code, out, err } = await run(argv)
+    t.equal(code, 2, argv.join(' '))
+    t.equal(out, '')
+    t.match(err, /error: /)
+  }
+})
+
+t.test('cli: session create sends what was asked and prints the session object', async t => {
+  const { env, asked } = await head(t, 201, session)
+  const argv = ['session', 'create', 'OptionPricer', '--durable', '--min-units', '2', '--max-units', '8', '--priority', '3000', '--set', 'sessionIdleTimeout=60000', '--set', 'maxDepth=64', '--service-version', '1.0']
+  const { code, out, err } = await run([...argv, '--json'], env)
+  t.strictSame([code, err], [0, ''])
+  t.strictSame(JSON.parse(out), session, 'one JSON document')
+  t.match(asked, [{ method: 'POST', url: '/api/v1/sessions' }])
+  t.strictSame(JSON.parse(asked[0]?.body ?? ''), { service: 'OptionPricer', version: '1.0', durable: true, minUnits: 2, maxUnits: 8, priority: 3000, settings: { sessionIdleTimeout: 60000, maxDepth: 64 } })
+  const { out: forPeople } = await run(argv, env)
+  for (const part of ['1730412', 'durable', 'http://127.0.0.1:8080/1730412/Http', '2000, 1200 done (3 faults), 8 in work', '4720']) t.match(forPeople, part)
+})
+
+t.test('cli: session list follows the pages', async t => {
+  const { url, close } = await fakeHead(({ url }) => ({ status: 200, json: url.includes('cursor=c1') ? { items: [{ ...session, sessionId: '2' }] } : { items: [session], next: 'c1' } }))
+  t.teardown(close)
+  const env = { SOA_HEAD: url }
+  t.strictSame(JSON.parse((await run(['session', 'list', '--json'], env)).out), { items: [session, { ...session, sessionId: '2' }] })
+  t.strictSame(JSON.parse((await run(['session', 'list', '--limit', '1', '--json'], env)).out), { items: [session], next: 'c1' })
+  t.match((await run(['session', 'list'], env)).out, /SESSION +SERVICE .*\n1730412 +OptionPricer +durable +Running +2000 +1200 +3\n2 /)
+})
+
+t.test('cli: ids are part of a path and never more than that', async t => {
+  const { env, asked } = await head(t, 204)
+  t.strictSame(await run(['session', 'close', '../nodes/n1?x'], env), { code: 0, out: 'session ../nodes/n1?x is closed\n', err: '' })
+  await run(['session', 'cancel', '5', '--json'], (await head(t, 200, session)).env)
+  await run(['node', 'drain', 'a b'], env)
+  t.match(asked.map(({ method, url }) => `${method} ${url}`), ['DELETE /api/v1/sessions/..%2Fnodes%2Fn1%3Fx', 'POST /api/v1/nodes/a%20b/drain'])
+})
+
+t.test('cli: a refusal of the head is one line and an exit code', async t => {
+  const cases: Array<[status: number, problem: object, code: number, line: string]> = [
+    [404, { title: 'Not Found', status: 404, detail: 'no service X is registered', code: 50331678, name: 'Service_NotFound' }, 4, 'soa: Service_NotFound: no service X is registered\n'],
+    [409, { title: 'Conflict', status: 409, detail: 'session 5 is finished', name: 'Session_ValidateJobFailed_AlreadyFinished' }, 5, 'soa: Session_ValidateJobFailed_AlreadyFinished: session 5 is finished\n'],
+    [400, { title: 'Bad Request', status: 400, detail: 'body: minUnit is not known here', name: 'InvalidArgument' }, 2, 'soa: InvalidArgument: body: minUnit is not known here\n'],
+    [503, { title: 'Service Unavailable', status: 503, detail: 'the store cannot be reached', name: 'StorageServiceNotAvailble' }, 1, 'soa: StorageServiceNotAvailble: the store cannot be reached\n'],
+    [404, { title: 'Not Found', status: 404 }, 4, 'soa: HTTP 404: Not Found\n']
+  ]
+  for (const [status, problem, code, line] of cases) {
+    const { env } = await head(t, status, problem)
+    t.strictSame(await run(['session', 'show', '5', '--json'], env), { code, out: '', err: line })
+  }
+  const { env } = await head(t, 502, undefined, '<html>\n  Bad Gateway')
+  t.strictSame(await run(['session', 'show', '5'], env), { code: 1, out: '', err: 'soa: HTTP 502: <html> Bad Gateway\n' })
+  const { env: other } = await head(t, 200, undefined, 'hello')
+  t.match(await run(['session', 'show', '5'], other), { code: 1, out: '', err: /answered GET \/api\/v1\/sessions\/5 with no JSON/ })
+})
+
+t.test('cli: without a head one line says what to start', async t => {
+  const { url, close } = await fakeHead(() => ({ status: 200 }))
+  await close() // its port is free again, and nobody listens there
+  const { code, out, err } = await run(['session', 'list'], { SOA_HEAD: url })
+  t.strictSame([code, out], [1, ''])
+  t.equal(err, `soa: no head at ${url}: nobody listens there. Start one with "soa up" (all on this machine) or "soa head", or say where it is with SOA_HEAD or --head\n`)
+  t.match(await run(['session', 'list', '--head', 'nonsense']), { code: 2, err: /a URL such as/ })
+})
+
+t.test('cli: service add reads all files before the first is sent', async t => {
+  const dir = t.testdir({
+    'A_1.0.config': '<configuration><microsoft.Hpc.Session.ServiceRegistration><service assembly="a.mjs" odd="1"/></microsoft.Hpc.Session.ServiceRegistration></configuration>',
+    'A.wsdl': '<definitions xmlns="http://schemas.xmlsoap.org/wsdl/"/>',
+    'B.config': '<nonsense/>'
+  })
+  const { env, asked } = await head(t, 200, {})
+  const both = await run(['service', 'add', join(dir, 'A_1.0.config'), join(dir, 'B.config')], env)
+  t.match(both, { code: 1, out: '', err: /B\.config: its root element is not <configuration>/ })
+  t.strictSame(asked, [])
+  const { code, out, err } = await run(['service', 'add', join(dir, 'A_1.0.config')], env)
+  t.strictSame([code, out], [0, `A 1.0 is registered (${join(dir, 'A_1.0.config')})\n`])
+  t.match(err, /A_1\.0\.config: .*service\/@odd: unknown, ignored/)
+  t.match(asked, [{ method: 'PUT', url: '/api/v1/services/A' }])
+  t.match(JSON.parse(asked[0]?.body ?? ''), { name: 'A', version: '1.0', file: join(dir, 'A_1.0.config'), wsdlFile: join(dir, 'A.wsdl'), documents: { [join(dir, 'A.wsdl')]: /definitions/ } })
+})
+
+t.test('cli: node list has id, pid, cores, busy, tasks and the age of the heartbeat', async t => {
+  const { env } = await head(t, 200, { items: [{ id: 'n1', pid: 12, state: 'Online', cores: 4, busy: 3, tasks: 2, heartbeatAgeMs: 1234 }] })
+  t.match((await run(['node', 'list'], env)).out, /NODE .*\nn1 +Online +12 +4 +3 +2 +1\.2 s ago/)
+})
+
+t.test('cli: a head and a node without a Redis say what they need; an open address is refused', async t => {
+  t.match(await run(['head']), { code: 2, out: '', err: /a head needs a Redis.*--redis/ })
+  t.match(await run(['node']), { code: 2, out: '', err: /a node needs the Redis.*--redis/ })
+  t.match(await run(['head', '--redis', '/nowhere', '--http', '0.0.0.0:80']), { code: 5, out: '', err: /refused to listen on 0\.0\.0\.0: nobody is asked who they are.*--insecure/ })
+  for (const bad of ['nonsense', '127.0.0.1:99999', '::1:80', ':80']) t.match(await run(['head', '--redis', '/nowhere', '--http', bad]), { code: 2, err: /HOST:PORT is expected/ }, bad)
+  t.match(await run(['head', '--max-sessions', 'many']), { code: 2, err: 'Broker_InvalidConfiguration: --max-sessions: a whole number of sessions, 1 to 100000, not "many"' })
+  t.match(await run(['head'], { SOA_HTPP: 'x' }), { err: /SOA_HTPP is set and means nothing here/ })
+})
+
+t.test('cli: settings come from a file too', async t => {
+  const dir = t.testdir({ 'good.json': '{"http": "0.0.0.0:1", "redis": "/x"}', 'bad.json': '{', 'list.json': '[]', 'typo.json': '{"htpp": 1}' })
+  t.match(await run(['head', '--config', join(dir, 'good.json')]), { code: 5, err: /0\.0\.0\.0/ })
+  t.match(await run(['head', '--http', '1.2.3.4:1'], { SOA_CONFIG: join(dir, 'good.json') }), { code: 5, err: /1\.2\.3\.4/ }, 'a flag wins')
+  t.match(await run(['head', '--config', join(dir, 'bad.json')]), { code: 2, err: /settings file .*bad\.json: / })
+  t.match(await run(['head', '--config', join(dir, 'list.json')]), { code: 2, err: /an object .* is expected/ })
+  t.match(await run(['head', '--config', join(dir, 'typo.json')]), { code: 2, err: /htpp: no setting has this name/ })
+  t.match(await run(['head', '--config', join(dir, 'gone.json')]), { code: 2, err: /gone\.json/ })
+})
+
+t.test('cli: settings of a running head', async t => {
+  const { env } = await head(t, 200, { items: [{ name: 'maxSessions', value: 7, default: 1000 }] })
+  t.match((await run(['settings', '--head'], env)).out, /SETTING +RUNS WITH +DEFAULT\nmaxSessions +7 +1000\n/)
+})
+
+t.test('cli: doctor says what is there and how to mend what is not', async t => {
+  const { env } = await head(t, 200, { items: [{}, {}] })
+  const { code, out } = await run(['doctor', '--json'], { ...env, PATH: process.env.PATH ?? '', SOA_HTTP: '127.0.0.1:0', SOA_REDIS: '/nowhere/redis.sock', SOA_STORE_TIMEOUT_MS: '100', HOME: '/tmp' })
+  const { ok, checks } = JSON.parse(out) as { ok: boolean, checks: Array<{ what: string, state: string, found: string, mend?: string }> }
+  t.strictSame([code, ok], [1, false], 'a Redis that is named and not there is a failure')
+  t.match(checks.find(check => check.what === 'redis'), { state: 'failed', mend: /start it/ })
+  t.match(checks.find(check => check.what === 'head'), { state: 'ok', found: /2 nodes/ })
+  for (const what of ['node', 'setpriv', 'flock', 'redis-server']) t.match(checks.find(check => check.what === what), { state: 'ok' }, what)
+})
