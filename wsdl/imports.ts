@@ -1,4 +1,5 @@
 /** All documents that a WSDL is made of: follows wsdl:import, xs:import and xs:include through a map from path to text. No file and no socket is opened here. */
+import { posix } from 'node:path'
 import { SoaError } from '../core/errors.ts'
 import { XML_NAMESPACE, XSD } from '../wire/xml/events.ts'
 import { readTree, type XmlNode } from '../wire/xml/tree.ts'
@@ -16,14 +17,20 @@ const WELL_KNOWN = new Set([XSD, XML_NAMESPACE, 'http://schemas.xmlsoap.org/soap
 const MOST_DOCUMENTS = 1000
 const DEEPEST = 100
 
-/** Where `location`, found in `from`, is: a key of the map. */
+const ABSOLUTE = /^[a-z][a-z0-9+.-]+:/i
+
+/** Where `location`, found in `from`, is: a key of the map; undefined: nowhere. */
 export function resolveLocation (documents: Documents, from: string, location: string): string | undefined {
   const has = (key: string): boolean => documents instanceof Map ? documents.has(key) : Object.hasOwn(documents, key)
-  const absolute = /^[a-z][a-z0-9+.-]*:/i
-  // A made-up base keeps plain paths plain: `a/b.wsdl` + `../c.xsd` = `c.xsd`.
-  const base = absolute.test(from) ? new URL(from) : new URL(from, 'map:///')
-  const joined = URL.canParse(location, base.href) ? new URL(location, base.href).href.replace(/^map:\/\/\//, '') : location
-  return [joined, decodeURI(joined), location, `/${joined}`].find(has)
+  const candidates = [location]
+  if (ABSOLUTE.test(from)) candidates.unshift(...URL.canParse(location, from) ? [new URL(location, from).href] : [])
+  else if (!ABSOLUTE.test(location)) {
+    const join = (name: string): string => name.startsWith('/') ? posix.normalize(name) : posix.join(posix.dirname(from), name)
+    candidates.unshift(join(location))
+    // Written as a URL, a blank in a file's name is %20.
+    try { candidates.push(join(decodeURIComponent(location))) } catch { /* a % that is no escape: the name is meant as it stands */ }
+  }
+  return candidates.find(has)
 }
 
 export function gather (documents: Documents, main: string): Gathered {

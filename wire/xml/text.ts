@@ -14,8 +14,8 @@ export interface TextOptions {
   readonly fragment?: boolean
   /** Deepest nesting, in levels; a root is level 1. */
   readonly maxDepth?: number
-  /** Called before each start with the place just behind its tag, in UTF-16 units: for splicing. */
-  readonly at?: (end: number) => void
+  /** Called before each start and end with the place just behind its tag, in UTF-16 units: for splicing. */
+  readonly at?: (behind: number) => void
 }
 
 const NONE: readonly never[] = []
@@ -48,7 +48,7 @@ export function readText (xml: string | Uint8Array, handler: XmlHandler, options
     const { prefix, local, uri } = tag
     handler.start({ prefix, local, uri, attributes: attributesOf(tag), declarations: declarationsOf(tag) }, resolve)
   })
-  parser.on('closetag', () => { depth--; handler.end() })
+  parser.on('closetag', () => { depth--; at?.(parser.position); handler.end() })
   const say = (value: string): void => handler.text(value)
   parser.on('text', say)
   parser.on('cdata', say)

@@ -1,0 +1,71 @@
+/** The user's module → one function per operation. Everything that is missing or wrong is found here, before the host listens. */
+import { pathToFileURL } from 'node:url'
+import { SoaError } from '../core/errors.ts'
+import type { WsdlDocument, WsdlOperation } from '../wsdl/document.ts'
+import type { ServiceContext } from './service-context.ts'
+
+export type Method = (args: unknown, context: ServiceContext) => unknown
+
+type Methods = Record<string, unknown>
+const isObject = (value: unknown): value is Methods => (typeof value === 'object' && value !== null) || typeof value === 'function'
+/** A class (has methods, must be made) as opposed to an object. */
+const isClass = (value: unknown): value is new () => unknown => typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value))
+
+/** Methods by name, those of classes included, but not what every object has. */
+function methodOf (object: unknown, name: string): ((...args: unknown[]) => unknown) | undefined {
+  if (!isObject(object) || name === 'constructor' || (name in Object.prototype && !Object.hasOwn(object, name))) return undefined
+  const method = object[name]
+  return typeof method === 'function' ? method.bind(object) as (...args: unknown[]) => unknown : undefined
+}
+
+/**
+ * Loads `file` (absolute). Its default export (else the module itself) is a class or object with a method `(args, context) => result` for each operation,
+ * or node-soap's `{ Service: { Port: { Operation (args, callback) } } }`. Throws SoaError `Service_InitializeFailed` that says what is missing.
+ */
+export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'services'>, operations: readonly WsdlOperation[]): Promise<ReadonlyMap<string, Method>> {
+  const fail = (why: string, cause?: unknown): never => { throw new SoaError('Service_InitializeFailed', { why }, { cause }) }
+  let service: unknown
+  try {
+    const module = await import(pathToFileURL(file).href) as { default?: unknown }
+    service = module.default ?? module
+    if (isClass(service)) service = new service() // eslint-disable-line new-cap
+  } catch (error) {
+    fail(`module ${file} cannot be loaded: ${error instanceof Error ? error.stack ?? error.message : String(error)}`, error)
+  }
+  if (!isObject(service)) fail(`module ${file} exports neither a class nor an object, but ${service === null ? 'null' : typeof service}`)
+
+  const methods = new Map<string, Method>()
+  const missing: string[] = []
+  for (const { name, portType } of operations) {
+    const own = methodOf(service, name)
+    const foreign = own ? undefined : nodeSoapMethod(service as Methods, wsdl, portType, name)
+    if (own) methods.set(name, (args, context) => own(args, context))
+    else if (foreign) methods.set(name, foreign)
+    else missing.push(name)
+  }
+  if (missing.length > 0) fail(`module ${file} has no method ${missing.join(', ')}, which the contract ${operations[0]?.portType ?? ''} asks for`)
+  return methods
+}
+
+/** node-soap's shape. Its methods answer by a callback (`(result)` or `(error, result)`), by a promise, or by returning a value. */
+function nodeSoapMethod (module: Methods, wsdl: Pick<WsdlDocument, 'services'>, portType: string, operation: string): Method | undefined {
+  for (const service of wsdl.services) {
+    const ports = Object.hasOwn(module, service.name) ? module[service.name] : undefined
+    for (const port of isObject(ports) ? service.ports.filter(p => p.portType === portType && Object.hasOwn(ports, p.name)) : []) {
+      const method = methodOf((ports as Methods)[port.name], operation)
+      if (!method) continue
+      return args => new Promise((resolve, reject) => {
+        const done = (error: unknown, result?: unknown): void => {
+          if (isObject(error) && (error instanceof Error || Object.hasOwn(error, 'Fault'))) reject(error)
+          else if (result === undefined) resolve(error) // the older form, with the result alone
+          else if (error) reject(error)
+          else resolve(result)
+        }
+        const returned = method(args, done)
+        if (returned instanceof Promise || (isObject(returned) && typeof returned.then === 'function')) (returned as Promise<unknown>).then(resolve, reject)
+        else if (returned !== undefined) resolve(returned)
+      })
+    }
+  }
+  return undefined
+}
