@@ -75,8 +75,11 @@ export class Child {
   kill (): void { this.#signal('SIGKILL') }
 
   #signal (name: NodeJS.Signals): void {
-    try { process.kill(-this.pid, name) } catch { /* ESRCH: the group is gone, which is what was wanted */ }
-    // In the moment before the group exists, or after its leader left it.
-    if (this.#process.exitCode === null && this.#process.signalCode === null) this.#process.kill(name)
+    try {
+      process.kill(-this.pid, name)
+    } catch {
+      // ESRCH: the group is gone, which is what was wanted; or it does not exist yet. Never both: a second SIGTERM means "at once".
+      if (this.#process.exitCode === null && this.#process.signalCode === null) this.#process.kill(name)
+    }
   }
 }
