@@ -3,12 +3,13 @@ import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { PassKind } from '../../store/redis-placement.ts'
 import type { DurableTimers } from '../../store/redis-timers.ts'
-import type { Redis } from '../../store/redis.ts'
+import { placementKeys } from '../../store/redis-placement-scripts.ts'
+import { closeRedis, type Redis } from '../../store/redis.ts'
 
 export type SessionChore = 'raise' | 'suspend' | 'purge'
 
 export interface ChoresNeeds {
-  /** Opened with kind `bullmq`; shared by the queues. Workers make blocking connections of their own from it. Stays the caller's to close. */
+  /** Opened with kind `bullmq`; shared by the queues. Workers and the listener for changes make connections of their own from it. Stays the caller's to close. */
   readonly connection: Redis
   readonly prefix: string
   readonly placement: { pass (kind: PassKind): Promise<unknown> }
@@ -47,6 +48,8 @@ export class Chores {
   readonly #needs: ChoresNeeds
   readonly #queues: { readonly placement: Queue, readonly sessions: Queue, readonly timers: Queue }
   #workers: Worker[] = []
+  #listener: Redis | undefined
+  #asking: 'no' | 'once' | 'again' = 'no'
   #cancelWatch = (): void => {}
   #watching: Promise<void> = Promise.resolve()
   #isHealthy = true
@@ -73,15 +76,23 @@ export class Chores {
       worker('timers', (job, token) => this.#due(job as Job<TimerJob>, token), 8),
     ]
     await this.#queues.placement.upsertJobScheduler('sweep', { every: SWEEP_MS }, { name: 'sweep', opts: NOTHING_KEPT })
+    await this.#listen()
     // A head may have been killed between noting a timer and its job.
     for (const { name, sessionId, atMs } of await timers.all()) await this.#addTimer(name, sessionId, atMs)
     this.#arm()
   }
 
-  /** Something that a plan depends on has changed: one pass soon, however many ask. */
+  /** Something that a plan depends on has changed: one pass soon, however many ask. Called by itself when a demand, a node or the end of a task changes something. */
   planSoon (): void {
+    if (this.#asking !== 'no') { this.#asking = 'again'; return }
+    this.#asking = 'once'
     this.#queues.placement.add('plan', {}, { deduplication: { id: 'plan', keepLastIfActive: true } })
       .catch(err => { if (!this.#isClosed) this.#needs.log.warn({ err }, 'plan not asked for; the next sweep plans') })
+      .finally(() => {
+        const isAsked = this.#asking === 'again'
+        this.#asking = 'no'
+        if (isAsked && !this.#isClosed) this.planSoon()
+      })
   }
 
   /** Raises, suspends or purges a session soon, in some head, with tries. Asked again while it waits or runs: still one. */
@@ -104,11 +115,20 @@ export class Chores {
     this.#isClosed = true
     this.#cancelWatch()
     await this.#watching
+    if (this.#listener !== undefined) await closeRedis(this.#listener)
     await Promise.all(this.#workers.map(worker => worker.close()))
     await Promise.all(Object.values(this.#queues).map(queue => queue.close()))
   }
 
   get #bullPrefix (): string { return `{${this.#needs.prefix}:bull}` }
+
+  async #listen (): Promise<void> {
+    const { connection, prefix, log } = this.#needs
+    const listener = this.#listener = connection.duplicate()
+    listener.on('error', err => { log.debug({ err }, 'listener for changes') })
+    listener.on('message', () => this.planSoon())
+    await listener.subscribe(placementKeys(prefix).changed)
+  }
 
   async #addTimer (name: string, sessionId: string, atMs: number): Promise<void> {
     // The time is part of the id: a job of that id that is just ending would swallow the new one.

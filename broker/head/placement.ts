@@ -1,10 +1,10 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import { plan } from '../../core/planner.ts'
-import type { NodeView, PassKind, PlacementSnapshot, RedisPlacement } from '../../store/redis-placement.ts'
+import type { PassKind, PlacementSnapshot, RedisPlacement } from '../../store/redis-placement.ts'
 
 export interface PlacementNeeds {
-  readonly store: Pick<RedisPlacement, 'snapshot' | 'commit' | 'nodes' | 'setDraining'>
+  readonly store: Pick<RedisPlacement, 'snapshot' | 'commit'>
   readonly clock: Clock
   readonly log: Logger
 }
@@ -21,12 +21,6 @@ export class Placement {
   #again: Promise<PassResult> | undefined
 
   constructor (needs: PlacementNeeds) { this.#needs = needs }
-
-  /** Nodes for REST. */
-  nodes (): Promise<NodeView[]> { return this.#needs.store.nodes() }
-  list (): Promise<NodeView[]> { return this.nodes() }
-  /** Draining: no new task. False: no such node. */
-  setDraining (id: string, isDraining: boolean): Promise<boolean> { return this.#needs.store.setDraining(id, isDraining) }
 
   /** One pass. Called while one runs, it waits for that one and then makes one more, shared by all who asked meanwhile: their news is surely in it. */
   pass (kind: PassKind): Promise<PassResult> {

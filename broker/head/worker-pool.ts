@@ -57,6 +57,8 @@ export class WorkerPool {
   readonly #life = new Lifetime()
   readonly #members = new Map<string, Member>()
   readonly #starting = new Set<Promise<void>>()
+  /** Ids of workers that are being started here: their start adopts them. */
+  readonly #starts = new Set<string>()
   readonly #waiting = new Set<{ ready: () => void, failed: (error: Error) => void }>()
   #failures = 0
   #lastFailure: string | undefined
@@ -139,14 +141,18 @@ export class WorkerPool {
     return this.#members.size === 0 && this.#lastFailure !== undefined ? `no broker worker starts: ${this.#lastFailure}` : undefined
   }
 
-  /** Asks every known worker now; afterwards `sessions` is what they say. */
-  async refresh (): Promise<void> { await Promise.all([...this.#members.values()].map(member => this.#claim(member))) }
+  /** Asks every worker of this machine now; afterwards `sessions` is what they say. */
+  async refresh (): Promise<void> {
+    const known = [...this.#members.values()]
+    await Promise.all([this.#adoptAll(), ...known.map(member => this.#claim(member))])
+  }
 
   /** Tells our workers to suspend their sessions and end, and waits for them, at most `graceMs`. Those that are still there then go on unclaimed, which ends them too. */
   async drain (graceMs: number): Promise<void> {
-    this.#draining.abort(new SoaError('Broker_BrokerIsOffline', {}))
-    const ours = [...this.#members.values()].filter(member => member.isOurs)
     const { clock, log } = this.#needs
+    this.#draining.abort(new SoaError('Broker_BrokerIsOffline', {}))
+    await this.#adoptAll().catch(err => log.warn({ err }, 'workers could not be listed'))
+    const ours = [...this.#members.values()].filter(member => member.isOurs)
     const gone = Promise.all([...ours.map(member => this.#stop(member).then(() => this.#untilGone(member))), ...this.#starting])
     await within(clock, graceMs, gone, () => new Error('workers are still busy')).catch(err => log.warn({ err, graceMs }, 'not every worker ended in time'))
   }
@@ -195,6 +201,7 @@ export class WorkerPool {
     if (this.#failures > 0) await sleep(clock, Math.min(5000, 100 * 2 ** this.#failures), this.#draining.signal).catch(() => {})
     if (this.#isDraining) return
     const names = newWorker(machine, runDir)
+    this.#starts.add(names.workerId)
     const child = start(names)
     log.info({ workerId: names.workerId, workerPid: child.pid }, 'worker started')
     let ended: string | undefined
@@ -211,6 +218,8 @@ export class WorkerPool {
       log.error({ workerId: names.workerId, err: error }, 'worker did not become ready')
       const refusal = new SoaError('Broker_FailedToStartBrokerServiceProcess', { why: this.#lastFailure }, { cause: error })
       for (const waiter of this.#waiting) waiter.failed(refusal)
+    } finally {
+      this.#starts.delete(names.workerId)
     }
   }
 
@@ -235,7 +244,7 @@ export class WorkerPool {
   }
 
   async #adoptAll (): Promise<void> {
-    const records = (await this.#needs.directory.list()).filter(record => record.machine === this.#needs.machine)
+    const records = (await this.#needs.directory.list()).filter(record => record.machine === this.#needs.machine && !this.#members.has(record.workerId) && !this.#starts.has(record.workerId))
     const found = await Promise.all(records.map(record => this.#adopt(record)))
     const adopted = found.filter(member => member !== undefined).map(member => member.id)
     if (adopted.length > 0) this.#needs.log.info({ workers: adopted }, 'workers of an earlier head adopted')

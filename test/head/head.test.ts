@@ -1,0 +1,174 @@
+import t from 'tap'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { needsRedis } from '../redis-server.ts'
+import { call, ground, until, workersOf, type Tap } from './head-rig.ts'
+
+/** A head in a process of its own; resolves once clients can connect. */
+async function headProcess (t: Tap, options: object): Promise<{ http: string, pid: number, kill9: () => Promise<void> }> {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./head-process.js', import.meta.url))], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, SOA_TEST_HEAD: JSON.stringify(options) } })
+  t.teardown(() => child.kill('SIGKILL'))
+  const [line] = await once(createInterface({ input: child.stdout }), 'line') as [string]
+  const gone = once(child, 'exit')
+  return { http: (JSON.parse(line) as { http: string }).http, pid: child.pid ?? 0, async kill9 () { child.kill('SIGKILL'); await gone } }
+}
+
+t.test('head: a session is created, listed, shown, canceled and closed, and again', needsRedis, async t => {
+  const head = await (await ground(t)).head()
+  const made = await call(head, 'POST', 'sessions', { service: 'ccpechosvc', durable: true, minUnits: 2, settings: { maxDepth: 40 } })
+  t.equal(made.status, 201)
+  const { sessionId } = made.body as { sessionId: string }
+  t.match(made.body, { service: 'CcpEchoSvc', durable: true, state: 'Running', minUnits: 2, endpoints: { http: `${head.http}/${sessionId}/Http`, netTcp: null }, counters: { total: 0 } })
+  t.equal(made.headers.get('location'), `${head.http}/api/v1/sessions/${sessionId}`)
+  t.ok(workersOf((await call(head, 'GET', `sessions/${sessionId}`)).body.brokerPid ? '' : 'x').includes(made.body.brokerPid as number), 'its broker is a worker of this head')
+
+  const other = (await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc' })).body.sessionId as string
+  t.match((await call(head, 'GET', 'sessions')).body.items.map((item: { sessionId: string }) => item.sessionId), [sessionId, other])
+  const page = (await call(head, 'GET', 'sessions?limit=1')).body
+  t.match((await call(head, 'GET', `sessions?limit=1&cursor=${page.next}`)).body.items, [{ sessionId: other, durable: false }])
+
+  for (let n = 0; n < 2; n++) t.match(await call(head, 'POST', `sessions/${sessionId}/cancel`), { status: 200, body: { state: 'Canceled' } })
+  t.match((await call(head, 'GET', `sessions/${sessionId}`)).body, { state: 'Canceled', counters: { total: 0 } }, 'still served: stored responses are read through it')
+  t.match((await call(head, 'GET', 'sessions?state=Canceled')).body.items, [{ sessionId }])
+  for (let n = 0; n < 2; n++) t.equal((await call(head, 'DELETE', `sessions/${sessionId}`)).status, 204)
+  t.match(await call(head, 'GET', `sessions/${sessionId}`), { status: 404, body: { name: 'InvalidSessionId', code: 0x03000001 } })
+  t.match(await call(head, 'POST', `sessions/${sessionId}/cancel`), { status: 404, body: { name: 'InvalidSessionId' } })
+  t.match(await call(head, 'POST', 'sessions/77/cancel'), { status: 404 })
+  t.equal((await call(head, 'DELETE', 'sessions/77')).status, 204)
+})
+
+t.test('head: what does not fit is refused before anything starts', needsRedis, async t => {
+  const head = await (await ground(t)).head({ maxSessions: 1 })
+  const rows: Array<[object, object]> = [
+    [{ service: 'Nobody' }, { status: 404, body: { name: 'Service_NotFound', code: 50331678 } }],
+    [{ service: 'CcpEchoSvc', version: '9.9' }, { status: 404, body: { name: 'ServiceVersion_NotFound' } }],
+    [{ service: '../etc' }, { status: 400, body: { name: 'InvalidArgument', setting: 'service' } }],
+    [{ service: 'CcpEchoSvc', minUnits: 0 }, { status: 400, body: { setting: 'minUnits', detail: /1 to 1000000, not 0/ } }],
+    [{ service: 'CcpEchoSvc', maxUnits: 0 }, { status: 400, body: { setting: 'maxUnits' } }],
+    [{ service: 'CcpEchoSvc', minUnits: 3, maxUnits: 2 }, { status: 400, body: { setting: 'minUnits', detail: /3 is more than maxUnits, 2/ } }],
+    [{ service: 'CcpEchoSvc', priority: 4001 }, { status: 400, body: { setting: 'priority', detail: /0 to 4000, not 4001/ } }],
+    [{ service: 'CcpEchoSvc', settings: { maxDept: 1 } }, { status: 400, body: { name: 'Broker_InvalidConfiguration', setting: 'maxDept' } }],
+    [{ service: 'CcpEchoSvc', settings: { maxDepth: 7 } }, { status: 400, body: { name: 'Broker_InvalidConfiguration', setting: 'maxDepth', detail: /8 to 1000/ } }],
+    [{ service: 'CcpEchoSvc', settings: { workerPoolSize: 7 } }, { status: 400, body: { setting: 'workerPoolSize' } }]
+  ]
+  for (const [body, answer] of rows) t.match(await call(head, 'POST', 'sessions', body), answer, JSON.stringify(body))
+  t.match((await call(head, 'GET', 'sessions')).body, { items: [] })
+  const { sessionId } = (await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc' })).body
+  t.match(await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc' }), { status: 503, body: { name: 'Broker_TooManyBrokerRunning', setting: 'maxSessions', limit: '1' } })
+  await call(head, 'DELETE', `sessions/${sessionId}`)
+  t.equal((await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc' })).status, 201, 'its place is free again at once')
+})
+
+t.test('head: when a worker dies, durable sessions are raised at another and interactive ones have failed', needsRedis, async t => {
+  const head = await (await ground(t)).head()
+  const durable = (await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc', durable: true })).body
+  const interactive = (await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc' })).body
+  t.equal(durable.brokerPid, interactive.brokerPid, 'stock sessions share a worker')
+  process.kill(durable.brokerPid as number, 'SIGKILL')
+
+  const after = await until(() => call(head, 'GET', `sessions/${durable.sessionId}`), ({ body }) => body.brokerPid !== durable.brokerPid && body.state === 'Running')
+  t.not(after.body.brokerUniqueId, durable.brokerUniqueId, 'a new incarnation')
+  const failed = await until(() => call(head, 'GET', `sessions/${interactive.sessionId}`), ({ body }) => body.state === 'Failed')
+  t.match(failed.body, { why: /worker|signal SIGKILL/, brokerPid: null, counters: null })
+  t.match(await call(head, 'POST', `sessions/${interactive.sessionId}/cancel`), { status: 200, body: { state: 'Failed' } }, 'canceling what is over changes nothing')
+  t.match(await call(head, 'GET', `sessions/${interactive.sessionId}/clients`), { status: 409, body: { name: 'Broker_SessionFailure' } })
+  t.equal((await call(head, 'DELETE', `sessions/${interactive.sessionId}`)).status, 204)
+})
+
+t.test('head: a worker that dies of a session fails its create in words, leaves nothing, and the pool fills again', needsRedis, async t => {
+  const head = await (await ground(t)).head()
+  t.match(await call(head, 'POST', 'sessions', { service: 'Deadly', durable: true }), { status: 503, body: { name: 'Broker_FailedToStartBrokerServiceProcess', detail: /3 workers did not take the session/ } })
+  t.match((await call(head, 'GET', 'sessions')).body, { items: [] })
+  t.equal((await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc' })).status, 201)
+})
+
+t.test('head: killed and started again, it finds its workers and their sessions', needsRedis, async t => {
+  const place = await ground(t)
+  const first = await headProcess(t, place.options())
+  const made = (await call(first, 'POST', 'sessions', { service: 'CcpEchoSvc' })).body
+  await first.kill9()
+  const second = await place.head()
+  const found = await call(second, 'GET', `sessions/${made.sessionId}`)
+  t.match(found.body, { state: 'Running', brokerPid: made.brokerPid, brokerUniqueId: made.brokerUniqueId }, 'even an interactive session lives on')
+  t.match(await (await fetch(`${second.http}/${made.sessionId}/Http`, { method: 'POST', body: 'x' })).text(), /1 bytes/)
+})
+
+t.test('head: a worker that no head claims ends by itself, and the next head knows what became of its sessions', needsRedis, async t => {
+  const place = await ground(t)
+  const first = await headProcess(t, place.options({ workerClaimTimeoutMs: 1000 }))
+  const durable = (await call(first, 'POST', 'sessions', { service: 'CcpEchoSvc', durable: true })).body
+  const interactive = (await call(first, 'POST', 'sessions', { service: 'CcpEchoSvc' })).body
+  await first.kill9()
+  await until(async () => workersOf(place.dir), workers => workers.length === 0)
+  const second = await place.head()
+  t.match((await call(second, 'GET', `sessions/${durable.sessionId}`)).body, { state: 'Running' }, 'raised by the look')
+  t.match((await call(second, 'GET', `sessions/${interactive.sessionId}`)).body, { state: 'Finished' })
+})
+
+t.test('head: killed with its workers, its durable sessions are raised by the next one, and its interactive ones have failed', needsRedis, async t => {
+  const place = await ground(t)
+  const first = await headProcess(t, place.options())
+  const durable = (await call(first, 'POST', 'sessions', { service: 'CcpEchoSvc', durable: true })).body
+  const interactive = (await call(first, 'POST', 'sessions', { service: 'CcpEchoSvc' })).body
+  await first.kill9()
+  for (const pid of workersOf(place.dir)) process.kill(pid, 'SIGKILL')
+  const second = await place.head()
+  // The list raises nothing: this is the head's own doing.
+  const items = await until(async () => (await call(second, 'GET', 'sessions')).body.items as Array<{ state: string }>, ([first]) => first?.state === 'Running')
+  t.match(items, [{ sessionId: durable.sessionId, state: 'Running', brokerPid: Number }, { sessionId: interactive.sessionId, state: 'Failed', why: /worker is gone/ }])
+})
+
+t.test('head: stopped in order, its workers end, and the next head raises the durable sessions that were at work', needsRedis, async t => {
+  const place = await ground(t)
+  const first = await place.head()
+  const durable = (await call(first, 'POST', 'sessions', { service: 'CcpEchoSvc', durable: true })).body
+  await call(first, 'POST', 'sessions', { service: 'CcpEchoSvc' })
+  await first.close()
+  t.strictSame(workersOf(place.dir), [], 'no worker is left')
+  const second = await place.head()
+  const items = await until(async () => (await call(second, 'GET', 'sessions')).body.items as Array<{ state: string }>, ([first]) => first?.state === 'Running')
+  t.match(items, [{ sessionId: durable.sessionId, state: 'Running' }, { state: 'Finished' }])
+})
+
+t.test('head: a suspended session is raised once for all who call meanwhile', needsRedis, async t => {
+  const place = await ground(t)
+  const head = await place.head({ workerPoolSize: 0 })
+  const { sessionId, brokerPid } = (await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc', durable: true })).body
+  const worker = workersOf(place.dir)
+  t.strictSame(worker, [brokerPid])
+  process.kill(brokerPid as number, 'SIGTERM') // suspends its sessions and ends
+  await until(async () => workersOf(place.dir), workers => !workers.includes(brokerPid as number))
+  const answers = await Promise.all(Array.from({ length: 10 }, async () => (await call(head, 'GET', `sessions/${sessionId}`)).body))
+  t.equal(new Set(answers.map(answer => answer.brokerUniqueId)).size, 1)
+  t.match(answers[0], { state: 'Running' })
+  t.equal(workersOf(place.dir).length, 1)
+})
+
+t.test('head: addresses of other machines, a second head and a Redis that forgets are refused', needsRedis, async t => {
+  const place = await ground(t)
+  const head = await place.head()
+  await t.rejects(place.head(), { fault: 'refused', message: /another head runs in runDir/ })
+  await t.rejects(place.head({}, { http: { host: '0.0.0.0', port: 0 } }), { fault: 'refused', message: /--insecure/ })
+  await t.rejects(place.head({}, { runDir: `${place.dir}/${'x'.repeat(100)}` }), { fault: 'Broker_InvalidConfiguration', message: /runDir.*107 bytes/ })
+  await t.rejects(place.head({}, { services: [`${place.dir}/none.config`] }))
+  t.equal((await call(head, 'GET', '/healthz')).status, 200, 'the first one is unharmed')
+})
+
+t.test('head: readiness says which check fails, metrics count', needsRedis, async t => {
+  const place = await ground(t)
+  const head = await place.head()
+  const ready = await until(() => call(head, 'GET', '/readyz'), ({ status }) => status === 200)
+  t.match(ready.body, { ready: true, checks: { redis: { ok: true }, placement: { ok: true }, workers: { ok: true } } })
+  await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc' })
+  const { text } = (await call(head, 'GET', '/metrics')).body as { text: string }
+  t.match(text, /^soa_sessions\{state="Running"\} 1$/m)
+  t.match(text, /^soa_worker_sessions 1$/m)
+  t.match(text, /^process_cpu_seconds_total/m)
+
+  const broken = await place.head({}, { runDir: `${place.dir}/other`, env: { ...process.env, SOA_FAKE_WORKER: 'dumb' } })
+  const red = await until(() => call(broken, 'GET', '/readyz'), ({ body }) => (body.failing as string[]).includes('workers'))
+  t.match(red, { status: 503, body: { ready: false, checks: { workers: { ok: false, why: /exit code 9/ } } } })
+  t.match(await call(broken, 'POST', 'sessions', { service: 'CcpEchoSvc' }), { status: 503, body: { name: 'Broker_FailedToStartBrokerServiceProcess', detail: /exit code 9/ } })
+})
