@@ -3,7 +3,16 @@ import { main } from './main.ts'
 /** The process `soa`: the only file of the command line that reads the environment and ends the process. */
 const stop = new AbortController()
 const hurry = new AbortController()
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => { (stop.signal.aborted ? hurry : stop).abort(name) })
+/** One Ctrl-C comes twice where npm or `timeout` passes on what the terminal has sent already: only what comes later is said again. */
+const ECHO_MS = 500
+let first = 0
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(name, () => {
+    if (!stop.signal.aborted) first = Date.now()
+    else if (Date.now() - first < ECHO_MS) return
+    ;(stop.signal.aborted ? hurry : stop).abort(name)
+  })
+}
 // `soa settings | head -1` closes our stdout: that is an end, not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => { if (error.code !== 'EPIPE') throw error })
 
