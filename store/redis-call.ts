@@ -66,7 +66,8 @@ export async function patiently<T> (needs: CallNeeds, work: () => Promise<T>, lo
       if (failure.kind === 'bad') throw badFault(failure)
       if (redis.status === 'end' || clock.now() >= deadline) throw unavailable(failure, timeoutMs)
     }
-    if (tries === 1) log.warn({ err: failure.error, word: failure.word || undefined }, 'store call is tried again')
+    // A lost connection is in the log already, once and not for each call that waits for it.
+    if (tries === 1) log[failure.kind === 'lost' ? 'debug' : 'warn']({ err: failure.error, word: failure.word || undefined }, 'store call is tried again')
     // Nobody answered in time, or the wrong one did: what else is in flight on this connection has no better chance.
     if ((failure.error.message === 'Command timed out' || MOVED_ON.has(failure.word)) && redis.status === 'ready') redis.disconnect(true)
     const pause = Math.min(50 * 2 ** Math.min(tries - 1, 6), 1000, Math.max(0, deadline - clock.now()))

@@ -58,7 +58,10 @@ export async function startRedis (t: { teardown: (end: () => unknown) => unknown
     ...(options.maxmemory === undefined ? {} : { maxmemory: options.maxmemory }),
     ...options.extra
   }
-  let child = await start(settings)
+  let child = await start(settings).catch(async error => {
+    await rm(dir, { recursive: true, force: true })
+    throw error
+  })
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return
     const gone = once(child, 'exit')

@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { silent } from '../../core/log.ts'
 import { closeRedis, openRedis, type Redis } from '../../store/redis.ts'
@@ -252,6 +253,32 @@ t.test('redis store: closing a session of many clients and 100,000 rows leaves n
   t.equal(await redis.hlen('{trouble:s:1}:requests:client 7'), 60_000)
   await store.close(false)
   t.same(await redis.keys('*'), [])
+})
+
+t.test('redis store: a Redis that is busy, or for the moment no primary, is waited for', { ...needsRedis }, async t => {
+  const server = await startRedis(t, { extra: { 'busy-reply-threshold': '5' } })
+  const [redis, admin, script] = [await connect(t, server.url), await connect(t, server.url), await connect(t, server.url)]
+  let triedAgain = (): void => {}
+  const log = pino({ level: 'warn' }, { write: (line: string) => { if (line.includes('tried again')) triedAgain() } })
+  const store = await RedisMessageStore.open(session(redis, { log }))
+
+  const endless = t.rejects(script.eval('while true do end', 0), 'killed below')
+  let isBusy = false
+  while (!isBusy) isBusy = await admin.ping().then(() => false, () => true)
+  let waiting = new Promise<void>(resolve => { triedAgain = resolve })
+  const append = store.append('c', 'C', requestsOf(1, 2))
+  await waiting
+  await admin.script('KILL')
+  await append
+  await endless
+
+  await admin.replicaof('127.0.0.1', 1)
+  waiting = new Promise<void>(resolve => { triedAgain = resolve })
+  const settle = store.settle([settlement('c', 2)])
+  await waiting
+  await admin.replicaof('NO', 'ONE')
+  t.same(await settle, [{ clientId: 'c', seq: 2, at: 0 }])
+  t.match(await store.load(), [{ appended: 2, outstanding: [1], responses: 1 }])
 })
 
 async function freePort (): Promise<number> {
