@@ -47,11 +47,11 @@ export class RedisTimers implements DurableTimers {
   }
 
   async due (untilMs: number, count: number): Promise<DueTimer[]> {
-    return toTimers(await patiently(this.#needs, () => this.#needs.redis.zrangebyscore(this.#key, '-inf', untilMs, 'WITHSCORES', 'LIMIT', 0, count)))
+    return toTimers(await patiently(this.#needs, () => this.#needs.redis.zrangebyscore(this.#key, '-inf', String(untilMs), 'WITHSCORES', 'LIMIT', 0, count)))
   }
 
   async all (): Promise<DueTimer[]> {
-    return toTimers(await patiently(this.#needs, () => this.#needs.redis.zrange(this.#key, 0, -1, 'WITHSCORES')))
+    return toTimers(await patiently(this.#needs, () => this.#needs.redis.zrange(this.#key, '0', '-1', 'WITHSCORES')))
   }
 }
 

@@ -3,6 +3,7 @@ import { newMessageId } from '../../core/ids.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
 import { toFault } from '../../wire/soap/fault.ts'
 import type { SoapEndpoint, SoapReply, SoapRequest } from '../../transport/channel.ts'
+import { describeSession } from './description.ts'
 import type { BrokerSession } from './session.ts'
 
 /** [broker-behaviour] 2.2: empty is legal and a client of its own. */
@@ -25,6 +26,7 @@ export function frontEnd (session: BrokerSession): SoapEndpoint {
   return {
     limits: settings,
     handle: request => handle(session, request),
+    get: describeSession(session),
   }
 }
 
