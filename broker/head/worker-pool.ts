@@ -3,6 +3,7 @@ import { SoaError } from '../../core/errors.ts'
 import { Lifetime } from '../../core/lifetime.ts'
 import type { Logger } from '../../core/log.ts'
 import type { WorkerDirectory, WorkerRecord } from '../../store/session-store.ts'
+import { removeStaleSockets } from './stale-sockets.ts'
 import { isUnreachable, WorkerLink } from './worker-link.ts'
 import { isOfMachine, isWorkerAlive, killWorker, newWorker, type StartedWorker } from './worker-process.ts'
 
@@ -70,6 +71,7 @@ export class WorkerPool {
   /** Finds the workers of an earlier head, then keeps the pool full until `close`. */
   async start (): Promise<void> {
     await this.#adoptAll()
+    this.#clear()
     this.#refill()
     void this.#claimOnAndOn()
   }
@@ -138,7 +140,7 @@ export class WorkerPool {
   /** For `/readyz`: why no session could be started now, or undefined. */
   get trouble (): string | undefined {
     if (this.#isDraining) return 'the head is stopping'
-    return this.#members.size === 0 && this.#lastFailure !== undefined ? `no broker worker starts: ${this.#lastFailure}` : undefined
+    return this.#failures > 0 && ![...this.#members.values()].some(isFit) ? `no broker worker starts: ${this.#lastFailure}` : undefined
   }
 
   /** Asks every worker of this machine now; afterwards `sessions` is what they say. */
@@ -313,6 +315,11 @@ export class WorkerPool {
     }
   }
 
+  /** What workers that were killed have left in the run folder. */
+  #clear (): void {
+    removeStaleSockets(this.#needs.runDir).catch(err => this.#needs.log.warn({ err }, 'sockets of ended workers were not removed'))
+  }
+
   #gone (id: string, why: string): void {
     const { directory, onDeath, log } = this.#needs
     const member = this.#members.get(id)
@@ -321,12 +328,14 @@ export class WorkerPool {
     const failed = (what: string) => (err: unknown): void => log.error({ workerId: id, err }, what)
     member.link.close().catch(failed('closing the link to an ended worker failed'))
     directory.remove(id).catch(failed('an ended worker is still in the directory'))
+    if (member.isOurs) this.#clear()
     onDeath(id, why).catch(failed('sessions of an ended worker were not looked after'))
     this.#refill()
   }
 }
 
-const isFit = (member: Member): boolean => !member.isLeaving && member.missed === 0
+/** May be given sessions. A worker of another run folder is its own head's to fill, for that head stops it when it stops. */
+const isFit = (member: Member): boolean => member.isOurs && !member.isLeaving && member.missed === 0
 
 const load = (member: Member): number => {
   let sum = member.sessions.size
