@@ -74,6 +74,16 @@ export function readFault (envelope: Envelope): FaultBody | undefined {
   return fault
 }
 
+/** Whether the body's first element is the Fault of the envelope's version; looks no further. */
+export function hasFault (envelope: Envelope): boolean {
+  const scanner = new XmlScanner().open(envelope.body, { maxDepth: Infinity, fragmentOf: envelope.prefixesInScope })
+  for (;;) {
+    const token = scanner.next()
+    if (token === TOKEN.start) return scanner.local() === 'Fault' && scanner.namespace() === (envelope.soap === 11 ? SOAP11 : SOAP12)
+    if (token === TOKEN.eof) return false
+  }
+}
+
 function codeOf (first: QName, rest: QName[], namespace: string): { code: FaultCode, subcodes: QName[] } {
   const { uri, local } = splitQName(first)
   // "Client.Authentication" is SOAP 1.1's way to say more; and some write the names without their namespace.

@@ -1,0 +1,122 @@
+import { setMaxListeners } from 'node:events'
+import { Pool, type Dispatcher } from 'undici'
+import { SoaError } from '../../core/errors.ts'
+import { contentTypeOf, parseContentType, soapOfMediaType } from '../../wire/soap/encoding.ts'
+import type { Envelope, SoapVersion } from '../../wire/soap/envelope.ts'
+import { messageIdHeader } from '../../wire/soap/hpc-headers.ts'
+import { readEnvelope } from '../../wire/soap/read.ts'
+import { writeEnvelope } from '../../wire/soap/write.ts'
+import type { CallResult, SoapCaller } from '../channel.ts'
+
+export interface HttpCallerOptions {
+  /** Connections at most; further calls wait for one, and their time runs meanwhile. */
+  readonly connections: number
+  /** Largest reply, bytes; refused as soon as it is known to be larger. */
+  readonly maxMessageSize: number
+  readonly maxHeaderBytes?: number
+  readonly maxDepth?: number
+  /** Default: WS-Addressing with SOAP 1.2, none with SOAP 1.1, whose action then is in HTTP's header only. */
+  readonly addressing?: 'wsa' | 'omit'
+  /** WS-Addressing To; default the URL. */
+  readonly to?: string
+  /** Unix socket to connect to; the URL then says path and Host only. */
+  readonly socketPath?: string
+  /** Longest time to connect, ms. Default 10 s. */
+  readonly connectTimeoutMs?: number
+}
+
+/** Longest delay of one timer in Node, 24.8 days; a call that may take longer is not cut. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** How much of an answer that is no SOAP is repeated in the error. */
+const SHOWN_CHARACTERS = 200
+
+/** Calls one SOAP endpoint over HTTP. Failures of a call are values; it throws nothing. */
+export function httpCaller (url: string, options: HttpCallerOptions): SoapCaller {
+  const { origin, pathname, search } = new URL(url)
+  const pool = new Pool(origin, {
+    connections: options.connections,
+    pipelining: 1,
+    // The call's own time is what counts; HTTP's clocks would cut what HPC Pack's users call a normal calculation.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: options.connectTimeoutMs ?? 10_000, ...options.socketPath === undefined ? {} : { socketPath: options.socketPath } }
+  })
+  const limits = { maxHeaderBytes: options.maxHeaderBytes ?? 65_536, maxDepth: options.maxDepth ?? 128 }
+
+  async function call (envelope: Envelope, { timeoutMs, signal, soap = envelope.soap }: { timeoutMs: number, signal: AbortSignal, soap?: SoapVersion | undefined }): Promise<CallResult> {
+    if (signal.aborted) return { outcome: 'aborted' }
+    const stop = new AbortController()
+    const cancel = (): void => stop.abort()
+    let late = false
+    const timer = setTimeout(() => { late = true; cancel() }, Math.min(timeoutMs, LONGEST_TIMER_MS))
+    setMaxListeners(0, signal) // one signal for all calls to a host is how it is meant to be
+    signal.addEventListener('abort', cancel, { once: true })
+    try {
+      const addressing = options.addressing ?? (soap === 12 ? 'wsa' : 'omit')
+      // Without addressing HPC's own header carries the message's id.
+      const extraHeaders = addressing === 'omit' && envelope.messageId !== undefined ? [messageIdHeader(envelope.messageId)] : []
+      const body = writeEnvelope(envelope, { soap, addressing, to: options.to ?? url, extraHeaders })
+      const response = await pool.request({
+        method: 'POST',
+        path: pathname + search,
+        headers: { 'content-type': contentTypeOf(soap, envelope.action), ...soap === 11 ? { soapaction: `"${headerSafe(envelope.action)}"` } : {} },
+        body,
+        signal: stop.signal
+      })
+      return await readReply(response)
+    } catch (error) {
+      if (late) return { outcome: 'timedOut' }
+      if (signal.aborted) return { outcome: 'aborted' }
+      if (error instanceof SoaError) return { outcome: 'badReply', error }
+      return { outcome: failedToConnect(error) ? 'unreachable' : 'broken', error: error as Error }
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', cancel)
+    }
+  }
+
+  async function readReply ({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<CallResult> {
+    const text = (name: string): string => String(headers[name] ?? '')
+    const bytes = await readAll(body, Number(text('content-length') || 0), options.maxMessageSize)
+    if (bytes.length === 0 && statusCode >= 200 && statusCode < 300) return { outcome: 'accepted' }
+    const contentType = parseContentType(text('content-type'))
+    const soap = soapOfMediaType(contentType.type)
+    if (soap !== undefined) {
+      const reading = readEnvelope(bytes, { limits, soap, soapAction: contentType.parameters.get('action'), charset: contentType.parameters.get('charset') })
+      // SOAP 1.2 has statuses of its own for faults; one of them without a fault is not an answer.
+      if (reading.isFault || (statusCode >= 200 && statusCode < 300)) return { outcome: 'answered', reading }
+    }
+    const shown = bytes.toString('utf8', 0, SHOWN_CHARACTERS * 4).slice(0, SHOWN_CHARACTERS).replace(/\s+/g, ' ').trim()
+    return { outcome: 'badReply', status: statusCode, error: new Error(`status ${statusCode}, ${contentType.type || 'no media type'}: ${shown || 'empty'}`) }
+  }
+
+  return { call, close: () => pool.destroy() }
+}
+
+/** Throws overLimit before the memory for the excess is taken; the connection is then closed, for what is left of the reply is in the way. */
+async function readAll (body: Dispatcher.ResponseData['body'], announced: number, maxMessageSize: number): Promise<Buffer> {
+  const refuse = (value: number): never => {
+    body.destroy()
+    throw new SoaError('overLimit', { setting: 'maxMessageSize', limit: maxMessageSize, value })
+  }
+  body.on('error', () => { /* told to the loop below, or the echo of our own destroy */ })
+  if (announced > maxMessageSize) refuse(announced)
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > maxMessageSize) refuse(size)
+    chunks.push(chunk)
+  }
+  return chunks.length === 1 ? chunks[0] as Buffer : Buffer.concat(chunks, size)
+}
+
+/** The request never left: nobody was there, or there is no way. */
+function failedToConnect (error: unknown): boolean {
+  const { code, syscall, errors } = error as { code?: string, syscall?: string, errors?: unknown[] }
+  if (Array.isArray(errors) && errors.length > 0) return errors.every(failedToConnect) // each address of a name was tried
+  return syscall === 'connect' || syscall === 'getaddrinfo' || code === 'UND_ERR_CONNECT_TIMEOUT'
+}
+
+/** A header takes printable ASCII only, and this one stands in quotes. */
+const headerSafe = (action: string): string => action.replace(/[^\x20-\x7e]+|["\\]/g, encodeURIComponent)

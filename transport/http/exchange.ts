@@ -1,0 +1,142 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isSoaError, SoaError } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import { contentTypeOf, httpAction, parseContentType, soapOfMediaType } from '../../wire/soap/encoding.ts'
+import { SOAP11, SOAP12, type Envelope, type Reading, type SoapVersion } from '../../wire/soap/envelope.ts'
+import { hasFault } from '../../wire/soap/fault-body.ts'
+import { toFault } from '../../wire/soap/fault.ts'
+import { readEnvelope } from '../../wire/soap/read.ts'
+import { writeParts } from '../../wire/soap/write.ts'
+import type { SoapEndpoint, SoapReply } from '../channel.ts'
+import { announced, Gone, receive, unpacker, type ReceivingBytes } from './receive.ts'
+
+export interface ExchangeNeeds {
+  readonly receiving: ReceivingBytes
+  readonly receiveIdleTimeoutMs: number
+  readonly log: Logger
+}
+
+/** Where and how a request came in, for the handler. */
+export interface Arrival { readonly path: string, readonly baseUrl: string, readonly expectsContinue: boolean }
+
+/** A refused sender may still be sending: for so long what it sends is thrown away, so that it gets to read why, before the connection is closed. */
+const LINGER_MS = 2000
+/** Up to this size a reply is copied into one piece, which takes less time than writing several. */
+const ONE_PIECE_BYTES = 65_536
+
+/** One SOAP request over HTTP, from its headers to the last byte of the answer. Never throws. */
+export async function exchange (request: IncomingMessage, response: ServerResponse, endpoint: SoapEndpoint, arrival: Arrival, needs: ExchangeNeeds): Promise<void> {
+  const { log } = needs
+  const gone = new AbortController()
+  response.once('close', () => { if (!response.writableFinished) gone.abort(new Gone('the caller is gone')) })
+
+  const contentType = parseContentType(request.headers['content-type'] ?? '')
+  const soap = soapOfMediaType(contentType.type)
+  if (soap === undefined) {
+    sentence(request, response, 415, new SoaError('badMediaType', { mediaType: contentType.type.slice(0, 100) || '(none)' }).message)
+    return
+  }
+  const open = unpacker(request)
+  if (open === undefined) {
+    response.setHeader('accept-encoding', 'gzip, deflate')
+    sentence(request, response, 415, `content coding ${request.headers['content-encoding']?.slice(0, 100)} is not served here; send gzip, deflate or none`)
+    return
+  }
+
+  let reading: Reading | undefined
+  try {
+    const { maxMessageSize } = endpoint.limits
+    const release = await needs.receiving.take(announced(request, maxMessageSize), gone.signal)
+    if (arrival.expectsContinue) response.writeContinue()
+    const bytes = await receive(request, open, { maxMessageSize, idleMs: needs.receiveIdleTimeoutMs }).finally(release)
+    try {
+      reading = readEnvelope(bytes, { limits: endpoint.limits, soap, soapAction: httpAction(contentType, headerText(request, 'soapaction')), charset: contentType.parameters.get('charset') })
+    } catch (error) {
+      // Who never meant SOAP gets HTTP's own answer; who did gets a fault, for his software shows him nothing else.
+      if (isSoaError(error, 'badEnvelope') && !mentionsSoap(bytes)) {
+        sentence(request, response, 400, error.message)
+        return
+      }
+      throw error
+    }
+    const reply = await endpoint.handle({ path: arrival.path, baseUrl: arrival.baseUrl, reading, signal: gone.signal })
+    if (!response.destroyed) answer(response, reply, reading)
+  } catch (error) {
+    if (error instanceof Gone || response.destroyed) {
+      log.debug({ path: arrival.path, err: error }, 'the caller left before the answer')
+      if (!response.destroyed) response.destroy()
+      return
+    }
+    if (!isSoaError(error)) log.error({ path: arrival.path, action: reading?.envelope.action, err: error }, 'a request failed in a way it should not')
+    else log.debug({ path: arrival.path, action: reading?.envelope.action, err: error }, 'a request was refused')
+    refuse(request, response, error, reading, reading?.envelope.soap ?? soap)
+  }
+}
+
+function answer (response: ServerResponse, reply: SoapReply, reading: Reading): void {
+  if ('oneWay' in reply) {
+    response.writeHead(202, { 'content-length': 0 }).end()
+    return
+  }
+  const { messageId, soap } = reading.envelope
+  // Whatever the envelope was a reply to before, on this connection it is the reply to this request.
+  const envelope = messageId === undefined ? reply.envelope : { ...reply.envelope, relatesTo: messageId }
+  send(response, (reply.isFault ?? hasFault(envelope)) ? 500 : 200, envelope, soap, reading.addressed)
+}
+
+function refuse (request: IncomingMessage, response: ServerResponse, error: unknown, reading: Reading | undefined, soap: SoapVersion): void {
+  const addressed = reading?.addressed ?? false
+  const fault = toFault(error, { soap, addressed, relatesTo: reading?.envelope.messageId, requestAction: reading?.envelope.action || undefined })
+  if (!mayStillSend(request)) send(response, 500, fault, soap, addressed)
+  else lastWord(request, response, 500, contentTypeOf(soap, fault.action), Buffer.concat(writeParts(fault, { addressing: 'omit' })))
+}
+
+function send (response: ServerResponse, status: number, envelope: Envelope, soap: SoapVersion, addressed: boolean): void {
+  const parts = writeParts(envelope, { soap, addressing: addressed ? 'wsa' : 'omit' })
+  const size = parts.reduce((sum, part) => sum + part.length, 0)
+  response.writeHead(status, { 'content-type': contentTypeOf(soap, envelope.action), 'content-length': size })
+  if (size <= ONE_PIECE_BYTES) response.end(Buffer.concat(parts, size))
+  else {
+    response.cork()
+    for (const part of parts) response.write(part)
+    response.end()
+  }
+}
+
+/** An answer that is no SOAP: one sentence for whoever looks into it. */
+export function sentence (request: IncomingMessage, response: ServerResponse, status: number, text: string): void {
+  const body = Buffer.from(text + '\n')
+  if (!mayStillSend(request)) response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': body.length }).end(body)
+  else lastWord(request, response, status, 'text/plain; charset=utf-8', body)
+}
+
+const mayStillSend = (request: IncomingMessage): boolean => !request.complete && (request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0)
+
+/**
+ * The answer while the request is still coming in. Closing at once would reset the connection under the sender, who then sees an error and not the answer;
+ * so the rest is thrown away for a moment. The response counts as complete to the sender, for all of its length is written.
+ */
+function lastWord (request: IncomingMessage, response: ServerResponse, status: number, contentType: string, body: Buffer): void {
+  response.writeHead(status, { 'content-type': contentType, 'content-length': body.length, connection: 'close' })
+  response.write(body)
+  const finish = (): void => {
+    clearTimeout(timer)
+    response.end()
+  }
+  const timer = setTimeout(finish, LINGER_MS)
+  request.once('end', finish)
+  response.once('close', finish)
+  // A sender that waits for "100 Continue" sends nothing, one that has begun goes on.
+  request.resume()
+}
+
+/** Whether these bytes, which are no envelope, were meant to be one. */
+function mentionsSoap (bytes: Buffer): boolean {
+  const head = bytes.subarray(0, 65_536)
+  return [SOAP11, SOAP12].some(namespace => head.includes(namespace) || head.includes(Buffer.from(namespace, 'utf16le')) || head.includes(Buffer.from(namespace, 'utf16le').swap16()))
+}
+
+const headerText = (request: IncomingMessage, name: string): string | undefined => {
+  const value = request.headers[name]
+  return Array.isArray(value) ? value[0] : value
+}

@@ -1,0 +1,131 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Logger } from '../../core/log.ts'
+import type { SoapEndpoint } from '../channel.ts'
+import { exchange, sentence } from './exchange.ts'
+import { ReceivingBytes } from './receive.ts'
+
+export interface SoapOverHttp {
+  /** What is at a path (without query, as sent); undefined: not SOAP, or not here. */
+  route (path: string): SoapEndpoint | undefined | Promise<SoapEndpoint | undefined>
+  /** Takes requests for paths that `route` does not know; without one they get 404. */
+  fallback? (request: IncomingMessage, response: ServerResponse): void
+  readonly log: Logger
+  /** Bytes of bodies on their way in at once, in all; further ones wait unread. Default 256 MiB. */
+  readonly maxReceivingBytes?: number
+  /** A body of which no byte comes for so long is given up. Default 2 min. */
+  readonly receiveIdleTimeoutMs?: number
+}
+
+export interface HttpListener {
+  /** What it listens on: `http://host:port`, or the path of the Unix socket. */
+  readonly address: string
+  /** Takes no more, lets what is in hand finish for `graceMs` (default 0), then cuts. */
+  close (graceMs?: number): Promise<void>
+}
+
+/** Longer than proxies and clients keep a connection, so that it is they who close it, not we while a request is on its way. */
+const KEEP_ALIVE_MS = 125_000
+const HEADERS_MS = 60_000
+const TCP_KEEP_ALIVE_MS = 30_000
+/** How often a server that closes looks for connections that have turned idle. */
+const SWEEP_MS = 20
+
+/** Connections of servers made here, those that were handed in among them: a server knows only how many it accepted itself. */
+const open = new WeakMap<Server, Set<Socket>>()
+
+/** SOAP 1.1 and 1.2 over HTTP on an address of its own. */
+export async function listenHttp (options: SoapOverHttp & { readonly listen: { path: string } | { host: string, port: number } }): Promise<HttpListener> {
+  const server = soapServer(options)
+  server.listen(options.listen)
+  await once(server, 'listening')
+  const at = server.address() as AddressInfo | string
+  return {
+    address: typeof at === 'string' ? at : `http://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`,
+    close: graceMs => closeHttp(server, graceMs)
+  }
+}
+
+/** The same without an address: for a relay that hands connections in. */
+export function soapServer (options: SoapOverHttp): Server {
+  const listener = soapRequestListener(options)
+  // A call may take a day, and so may its answer: only headers are on a clock (and bodies, in receive.ts). TCP's own keep-alive finds peers that are gone.
+  const server = createServer({ keepAlive: true, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS, keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: 0 })
+  server.on('request', (request, response) => listener(request, response, false))
+  server.on('checkContinue', (request, response) => listener(request, response, true))
+  const sockets = new Set<Socket>()
+  open.set(server, sockets)
+  server.on('connection', (socket: Socket) => { sockets.add(socket); socket.once('close', () => sockets.delete(socket)) })
+  return server
+}
+
+/** Answers one request; `expectsContinue` when the client waits for "100 Continue" (a server's `checkContinue` event). */
+export function soapRequestListener (options: SoapOverHttp): (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean) => void {
+  const { log } = options
+  const needs = { receiving: new ReceivingBytes(options.maxReceivingBytes ?? 268_435_456), receiveIdleTimeoutMs: options.receiveIdleTimeoutMs ?? 120_000, log }
+  const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {
+    const { path, query } = target(request.url ?? '/')
+    const found = options.route(path)
+    const endpoint = found instanceof Promise ? await found : found
+    if (endpoint === undefined) {
+      if (options.fallback === undefined) { sentence(request, response, 404, `nothing is served at ${path.slice(0, 200)}`); return }
+      if (expectsContinue) response.writeContinue()
+      options.fallback(request, response)
+    } else if (request.method === 'POST') {
+      await exchange(request, response, endpoint, { path, baseUrl: baseUrl(request), expectsContinue }, needs)
+    } else await look(request, response, endpoint, path, query)
+  }
+  return (request, response, expectsContinue) => {
+    serve(request, response, expectsContinue).catch(error => {
+      log.error({ path: request.url, err: error as Error }, 'a request failed in a way it should not')
+      if (response.headersSent) response.destroy()
+      else sentence(request, response, 500, 'internal error; the log of the server says more')
+    })
+  }
+}
+
+/** GET: the WSDL and the help page of an endpoint. */
+async function look (request: IncomingMessage, response: ServerResponse, endpoint: SoapEndpoint, path: string, query: string): Promise<void> {
+  if (endpoint.get === undefined || (request.method !== 'GET' && request.method !== 'HEAD')) {
+    response.setHeader('allow', endpoint.get === undefined ? 'POST' : 'GET, HEAD, POST')
+    sentence(request, response, 405, `${request.method} is not served at ${path.slice(0, 200)}; SOAP requests are sent with POST`)
+    return
+  }
+  const page = await endpoint.get({ path, query, baseUrl: baseUrl(request) })
+  if (page === undefined) { sentence(request, response, 404, `nothing is served at ${path.slice(0, 200)}`); return }
+  const body = Buffer.from(page.body)
+  response.writeHead(page.status, { 'content-type': page.contentType, 'content-length': body.length }).end(body)
+}
+
+/** Path and query of a request line, whose target may be a whole URL. [RFC 9112] 3.2 */
+function target (url: string): { path: string, query: string } {
+  const local = url.replace(/^https?:\/\/[^/?]*/i, '')
+  const at = local.indexOf('?')
+  const path = at < 0 ? local : local.slice(0, at)
+  return { path: path === '' ? '/' : path, query: at < 0 ? '' : local.slice(at + 1) }
+}
+
+/** What the caller calls us. A Host header that is no host comes from nobody who will follow our addresses, so it is not repeated in them. */
+function baseUrl (request: IncomingMessage): string {
+  const host = request.headers.host
+  if (host !== undefined && /^(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/.test(host)) return `http://${host}`
+  const { localAddress, localPort } = request.socket
+  return localAddress === undefined ? 'http://localhost' : `http://${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`
+}
+
+/** Closes a server in stages: no new connection, idle ones closed, what is in hand gets `graceMs`. */
+export async function closeHttp (server: Server, graceMs = 0): Promise<void> {
+  const sockets = open.get(server) ?? new Set<Socket>()
+  server.close(() => { /* a server that only had connections handed in was never open: nothing to close */ })
+  // A connection that is kept alive ends with its next answer; those that turn idle meanwhile are looked for.
+  server.prependListener('request', (_, response: ServerResponse) => { if (!response.headersSent) response.setHeader('connection', 'close') })
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs)
+  try {
+    while (sockets.size > 0) await once([...sockets][0] as Socket, 'close')
+  } finally {
+    clearInterval(sweep)
+    clearTimeout(cut)
+  }
+}
