@@ -190,7 +190,7 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
   }
 
   async #prepare (op: string, args: unknown, signal: AbortSignal | undefined) {
-    signalFor(signal).throwIfAborted()
+    if (signal) signalFor(signal).throwIfAborted()
     const service = await this.#needs.openService()
     const operation = service.operation(op)
     const body = operation.writeArgs(args)
@@ -205,10 +205,9 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
   /** Each try has the signal of the caller and its own time limit. */
   #persist<T> (what: string, signal: AbortSignal | undefined, attempt: (limit: AbortSignal) => Promise<T>): Promise<T> {
     return persist(what, { clock: systemClock, retryForMs: this.#needs.options.retryForMs, signal }, async () => {
-      const late = new WaitTimeoutError(what, this.#sendTimeoutMs)
       const limit = new AbortController()
       const stop = (): void => limit.abort(signal?.reason)
-      const cancel = systemClock.after(this.#sendTimeoutMs, () => limit.abort(late), { unref: true })
+      const cancel = systemClock.after(this.#sendTimeoutMs, () => limit.abort(new WaitTimeoutError(what, this.#sendTimeoutMs)), { unref: true })
       signal?.addEventListener('abort', stop, { once: true })
       try {
         return await attempt(limit.signal)
