@@ -47,7 +47,7 @@ export class RedisTimers implements DurableTimers {
   }
 
   async due (untilMs: number, count: number): Promise<DueTimer[]> {
-    return toTimers(await patiently(this.#needs, () => this.#needs.redis.zrangebyscore(this.#key, '-inf', String(untilMs), 'WITHSCORES', 'LIMIT', 0, count)))
+    return toTimers(await patiently(this.#needs, () => this.#needs.redis.zrange(this.#key, '-inf', String(untilMs), 'BYSCORE', 'LIMIT', 0, count, 'WITHSCORES')))
   }
 
   async all (): Promise<DueTimer[]> {

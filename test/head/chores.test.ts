@@ -51,6 +51,16 @@ t.test('chores', needsRedis, async t => {
     t.ok(await store.sinceSweepMs() < 3000)
   })
 
+  t.test('chores: a new demand is planned for at once, without waiting for a sweep', async t => {
+    const { seen, board } = await openHead(t, server, 'changed')
+    const planned = new Promise<void>(resolve => { seen.on('pass', kind => { if (kind === 'plan') resolve() }) })
+    await board.put({
+      sessionId: '1', service: 'Echo', target: 2, min: 1, priority: 2000, createdAt: '2026-01-01', coresPerUnit: 1, environment: {}, exclude: [], labels: {}, cancelGraceMs: 0
+    })
+    await planned
+    t.pass('nobody but the board said anything')
+  })
+
   t.test('chores: a hundred wishes to plan are a few passes', async t => {
     const { chores, seen } = await openHead(t, server, 'plan')
     let passes = 0
@@ -96,7 +106,8 @@ t.test('chores', needsRedis, async t => {
   })
 
   t.test('chores: what one head has set fires in another when the first is gone', async t => {
-    const first = await openHead(t, server, 'two')
+    // Without a handler of its own: should the timer be due while the first head is still closing, it must not be lost either.
+    const first = await openHead(t, server, 'two', { onTimer: {} })
     await first.chores.setTimer('idle', '9', Date.now() + 400)
     await first.chores.close()
     const second = await openHead(t, server, 'two')
@@ -146,9 +157,7 @@ t.test('placement: passes asked for at once are two, and whoever asked is in one
       await new Promise<void>(resolve => { free = resolve })
       return { now: 0, version: 1, demands: [], nodes: [], tasks: [], rows: [], dropped: [], gotFreshLeases: false }
     },
-    async commit () { return true },
-    async nodes () { return [] },
-    async setDraining () { return true }
+    async commit () { return true }
   }
   const placement = new Placement({ store, clock, log })
   const passes = [placement.pass('plan'), placement.pass('plan'), placement.pass('plan')]
