@@ -40,7 +40,6 @@ export const SETTINGS = {
   maxHeaderBytes: { default: 65_536, unit: 'bytes', scope: 'session', min: 1024, says: 'largest SOAP header block' },
   maxDepth: { default: 128, unit: 'levels', scope: 'session', min: 8, max: 1000, says: 'deepest nesting of elements in a body' },
   taskCancelGracePeriod: { default: 15_000, unit: 'ms', scope: 'session', says: 'time between SIGTERM and SIGKILL for a service host (HPC Pack default: 15 s)' },
-  hookTimeoutMs: { default: 30_000, unit: 'ms', scope: 'session', min: 1, says: 'longest time of one asynchronous hook of a custom broker' },
   maxRequestCacheBytes: { default: 67_108_864, unit: 'bytes', scope: 'session', says: 'waiting requests of a durable session kept in memory; the others are read from the store when their turn comes' },
   unitIdleTimeoutMs: { default: 10_000, unit: 'ms', scope: 'session', says: 'service instances beyond those that minUnits asks for leave when the session has had no work for this long' },
   taskFateTimeoutMs: { default: 5000, unit: 'ms', scope: 'session', says: 'a broken connection is judged when it is known how the task ended, at the latest after this long' },

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { systemClock } from '../../core/clock.ts'
+import { isSoaError } from '../../core/errors.ts'
 import { Lifetime } from '../../core/lifetime.ts'
 import { makeLog } from '../../core/log.ts'
 import { readSettings } from '../../config/read-settings.ts'
@@ -11,7 +12,7 @@ import { RedisDemandBoard } from '../../store/redis-placement-demand.ts'
 import { RedisTaskEvents } from '../../store/redis-placement-events.ts'
 import { RedisServiceRegistry } from '../../store/redis-services.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
-import { RedisMessageStore } from '../../store/redis-store.ts'
+import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
 import { httpCaller } from '../../transport/http/connector.ts'
 import { forward } from '../../transport/http/forward.ts'
 import { listenHttp } from '../../transport/http/listener.ts'
@@ -52,11 +53,17 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   const sessions = new WorkerSessions({
     workerId,
     defaults: readSettings(env, {}, 'session'),
-    openStore: async (record, { maxSessionBytes }) => record.durable
-      ? await RedisMessageStore.open({
-        redis, prefix, sessionId: record.sessionId, level: settings.durability as 'process' | 'disk' | 'replicas', create: record.state === 'Starting', log, limits: { maxSessionBytes, timeoutMs }, clock,
-      })
-      : new MemoryMessageStore({ maxSessionBytes }),
+    async openStore (record, { maxSessionBytes }) {
+      if (!record.durable) return new MemoryMessageStore({ maxSessionBytes })
+      const opened = { redis, prefix, sessionId: record.sessionId, level: settings.durability as Level, log, limits: { maxSessionBytes, timeoutMs }, clock }
+      try {
+        return await RedisMessageStore.open({ ...opened, create: record.state === 'Starting' })
+      } catch (error) {
+        // The id was this session's alone from the first moment, so what lies there was made by a worker that died while it started this very session.
+        if (!isSoaError(error, 'Broker_SessionIdAlreadyExists')) throw error
+        return await RedisMessageStore.open({ ...opened, create: false })
+      }
+    },
     sessions: new RedisSessionStore({ redis, prefix, log, timeoutMs, clock }),
     services: new RedisServiceRegistry({ redis, prefix, log, timeoutMs, clock }),
     board: new RedisDemandBoard({ redis, prefix, log, timeoutMs, clock }),

@@ -47,7 +47,7 @@ t.test('settings: a session\'s wish beats the registration file, which beats the
 t.test('settings: a session cannot set what is no session setting', async t => {
   const defaults = readSettings({}, {}, 'session')
   t.equal(refusal(() => sessionSettings(defaults, {}, { redis: 'redis://elsewhere' })), 'redis: is a setting of the process, not of a session')
-  t.equal(refusal(() => sessionSettings(defaults, {}, { hookTimeout: 1 })), 'hookTimeout: no setting has this name; did you mean hookTimeoutMs?')
+  t.equal(refusal(() => sessionSettings(defaults, {}, { unitIdleTimeout: 1 })), 'unitIdleTimeout: no setting has this name; did you mean unitIdleTimeoutMs?')
   t.match(refusal(() => sessionSettings(defaults, {}, { constructor: 1 })), /no setting has this name/)
   t.equal(refusal(() => sessionSettings(defaults, {}, { maxMessageSize: 100 })), 'maxMessageSize: a whole number of bytes, 512 to 1073741824, not 100')
 })
