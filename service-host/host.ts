@@ -51,6 +51,8 @@ export class ServiceHost {
 
   get callsInProgress (): number { return this.#running }
 
+  get callsWaiting (): number { return this.#waiting.size }
+
   async #handle (request: SoapRequest): Promise<SoapReply> {
     const { envelope } = request.reading
     if (this.#exit) throw this.#preempted()

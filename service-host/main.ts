@@ -55,6 +55,10 @@ function refuse (error: unknown): number {
   return (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? ADDRESS_IN_USE : 1
 }
 
+/** Until the host serves, being told to end is the end. Set before listening: whoever sees the port open may send SIGTERM at once. */
+let end = (): void => process.exit(0)
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => end())
+
 try {
   const spec = readHostSpec(process.env.SOA_HOST_SPEC)
   delete process.env.SOA_HOST_SPEC
@@ -62,17 +66,14 @@ try {
   // A service that forgot an await has not lost its other calls by it.
   process.on('unhandledRejection', error => log.error({ err: error }, 'a promise of the service was rejected and nobody waited for it'))
   const { host, listener } = await start(spec, log)
-  let isEnding = false
-  const end = (): void => {
-    if (isEnding) return
-    isEnding = true
+  end = () => {
+    end = () => {} // asked once is enough
     void host.exit().then(async isClean => {
       await listener.close(isClean ? REPLIES_MS : 0)
       await log.flushed()
       process.exit(isClean ? 0 : 1)
     })
   }
-  process.on('SIGTERM', end).on('SIGINT', end)
 } catch (error) {
   process.exitCode = refuse(error)
   // A module that could not be loaded whole may have left a timer or a socket behind, which must not keep the process.
