@@ -7,6 +7,8 @@ import { DurableSession } from '../../client/index.ts'
 import { Cluster, eventually } from './cluster.ts'
 import { CLIENT_ID, inTheMiddle, openSession, readAll, REQUESTS, survives } from './five-thousand.ts'
 
+t.setTimeout(600_000)
+
 t.test('kill: the client and soa up', async t => {
   const cluster = await Cluster.start(t)
 

@@ -3,6 +3,8 @@ import { Cluster, eventually } from './cluster.ts'
 import { survives } from './five-thousand.ts'
 import { isAlive, proc } from './processes.ts'
 
+t.setTimeout(600_000)
+
 t.test('kill: node manager and redis-server', async t => {
   const cluster = await Cluster.start(t)
   await t.test('the node manager: its hosts die with it, and its tasks are placed anew', t => survives(t, cluster, async session => {

@@ -37,6 +37,8 @@ async function useAndDie (cluster: Cluster): Promise<string> {
   return sessionId
 }
 
+t.setTimeout(600_000)
+
 t.test(`nothing left: ${SESSIONS} sessions opened and closed, some by killed clients`, async t => {
   const cluster = await Cluster.start(t)
   await useOnce(cluster, Session, -1) // what is started with the first session and kept (a warm host, a worker) is there before

@@ -24,6 +24,8 @@ function generated (t: Test, { envelope }: Pick<Reading, 'envelope'>): void {
   t.ok(Number.isInteger(n) && n >= 0 && n < 10_000, `GenerateResult ${n} is in 0 … 9999`)
 }
 
+t.setTimeout(300_000)
+
 t.test('seed envelope: accepted byte for byte', async t => {
   const cluster = await Cluster.start(t)
 

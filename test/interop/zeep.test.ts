@@ -21,6 +21,8 @@ if len(sys.argv) > 2 and sys.argv[2]:
 print(json.dumps({'answers': [service.Generate(n) for n in (1, 10, 10000)], 'binding': type(service._binding).__name__}))
 `
 
+t.setTimeout(300_000)
+
 t.test('zeep calls a session synchronously, from its ?wsdl alone', { skip }, async t => {
   const cluster = await Cluster.start(t)
   await using session = await Session.create({ service: 'SimpleService', head: cluster.head })
