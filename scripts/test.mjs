@@ -51,6 +51,9 @@ function testFiles () {
     .sort()
 }
 
+/** Of a file that failed: not the checks that passed. */
+const isTelling = line => !/^\s+(ok \d+|\d+\.\.\d+|# time=)/.test(line)
+
 /** tap prints one top-level line for each file, what the file said before it, and the counts at the end. */
 async function runTests () {
   const files = testFiles()
@@ -74,7 +77,7 @@ async function runTests () {
       continue
     }
     const name = relative('dist', file[2] ?? '').replace(/\.js$/, '.ts')
-    if (file[1] !== undefined) console.log(said.join('\n'))
+    if (file[1] !== undefined) console.log(said.filter(isTelling).join('\n'))
     console.log(`${file[1] === undefined ? 'ok    ' : 'FAILED'}  ${name}${file[3] === undefined ? '' : `  ${(Number(file[3]) / 1000).toFixed(1)} s`}`)
     said = []
   }
