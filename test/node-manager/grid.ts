@@ -25,6 +25,7 @@ export interface Grid {
   readonly redis: Redis
   readonly store: RedisPlacement
   readonly board: RedisDemandBoard
+  readonly services: RedisServiceRegistry
   readonly dir: string
   /** Registers a service whose host is this shell script. */
   script (service: string, text: string, attributes?: string): Promise<void>
@@ -74,6 +75,7 @@ export async function openGrid (t: Test, limits: ConstructorParameters<typeof Re
     redis,
     store,
     board,
+    services,
     dir,
     async script (service, text, attributes = '') {
       const path = join(dir, `${service}.sh`)

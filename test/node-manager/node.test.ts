@@ -1,6 +1,8 @@
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { loadServiceFile } from '../../config/load-services.ts'
+import { asset } from '../../core/assets.ts'
 import { needsRedis } from '../redis-server.ts'
 import { LISTENER, eventually, openGrid, processesOf } from './grid.ts'
 
@@ -10,7 +12,20 @@ const newSession = (): string => String(++sessions)
 t.test('node manager', needsRedis, async t => {
   const grid = await openGrid(t)
   await grid.script('Listen', LISTENER)
-  await grid.node('n1', 4, { LANG: 'C.UTF-8' })
+  const n1 = await grid.node('n1', 4, { LANG: 'C.UTF-8' })
+
+  t.test('node: a JavaScript module runs in our own host, and what the host was told does not lie about', async t => {
+    await grid.services.put(await loadServiceFile(asset('examples/services/CcpEchoSvc/CcpEchoSvc.config')))
+    const id = newSession()
+    await grid.demand(id, 'CcpEchoSvc')
+    const task = await grid.until(id, ({ state }) => state === 'Running' || state === 'Failed')
+    t.equal(task.state, 'Running', task.exit?.stderr ?? '')
+    t.match(await (await fetch(`${task.address}?wsdl`)).text(), /definitions/)
+    t.same(await readdir(n1.runDir), [])
+    await grid.board.remove(id)
+    t.match(await grid.until(id, ({ state }) => state === 'Canceled'), { exit: { code: 0, why: 'exit code 0' } }, 'it ends by itself when asked to')
+    await grid.board.remove(id, { forget: true })
+  })
 
   t.test('node: a task is Running when its port accepts, and is canceled when nobody wants it any more', async t => {
     const id = newSession()
