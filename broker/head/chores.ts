@@ -1,5 +1,5 @@
 import { DelayedError, Queue, Worker, type Job } from 'bullmq'
-import type { Clock } from '../../core/clock.ts'
+import { within, type Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { PassKind } from '../../store/redis-placement.ts'
 import type { DurableTimers } from '../../store/redis-timers.ts'
@@ -33,6 +33,8 @@ const BACK_OFF_MS = 500
 /** A timer is due from here on: BullMQ is not early, but the clocks of two heads differ. */
 const EARLY_MS = 50
 const DUE_AT_ONCE = 100
+/** Longest wait for chores in hand when the head stops. */
+const CLOSE_MS = 5000
 
 /** Rules measured in docs/adr: short jobs, no global concurrency (a head killed inside a job would block the others), nothing kept of done ones. */
 const SHORT = { lockDuration: 5000, stalledInterval: 1000, maxStalledCount: 1000, runRetryDelay: 500, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } } as const
@@ -116,8 +118,15 @@ export class Chores {
     this.#cancelWatch()
     await this.#watching
     if (this.#listener !== undefined) await closeRedis(this.#listener)
-    await Promise.all(this.#workers.map(worker => worker.close()))
-    await Promise.all(Object.values(this.#queues).map(queue => queue.close()))
+    const things = [...this.#workers, ...Object.values(this.#queues)]
+    const closed = Promise.all(this.#workers.map(worker => worker.close())).then(() => Promise.all(Object.values(this.#queues).map(queue => queue.close())))
+    try {
+      await within(this.#needs.clock, CLOSE_MS, closed, () => new Error(`the queues did not close within ${CLOSE_MS} ms`))
+    } catch (err) {
+      // Redis is away, or a chore hangs: another head runs it again once our locks are over.
+      this.#needs.log.warn({ err: err as Error }, 'queues cut off')
+      await Promise.all(things.map(thing => thing.disconnect().catch(() => { /* it is cut off either way */ })))
+    }
   }
 
   get #bullPrefix (): string { return `{${this.#needs.prefix}:bull}` }

@@ -64,6 +64,8 @@ export interface RunningHead {
 const SOCKET_PATH_BYTES = 107
 /** Longest wait for workers to suspend their sessions; `soa up` gives the head longer than this. */
 const DRAIN_MS = 15_000
+/** Calls that are in hand when the head stops get this long before their connections are cut. */
+const RELAY_GRACE_MS = 1000
 /** Longest wait for a broker, for whoever creates or calls a session ([broker-behaviour] 1.5). */
 const WORKER_READY_MS = 60_000
 const SWEEP_LATE_MS = 5000
@@ -181,7 +183,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
         return to === undefined ? { http: true } : { to }
       },
       log: room('relay')
-    }), relay => relay.close())
+    }), relay => relay.close(RELAY_GRACE_MS))
     told.listening = `http://${authority(http.host, relay.port)}`
     told.advertise = advertised(settings.advertise, relay.port)
     log.info({ http: told.listening }, 'head ready')

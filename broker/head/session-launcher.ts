@@ -85,10 +85,7 @@ export class SessionLauncher {
     const page = await this.#needs.sessions.list(query)
     const items: SessionSeen[] = []
     for (let at = 0; at < page.items.length; at += VIEWS_AT_ONCE) {
-      items.push(...await Promise.all(page.items.slice(at, at + VIEWS_AT_ONCE).map(async record => {
-        const worker = record.worker === undefined ? undefined : await this.#needs.pool.find(record.worker)
-        return { record, view: await worker?.link.view(record.sessionId).catch(() => undefined) }
-      })))
+      items.push(...await Promise.all(page.items.slice(at, at + VIEWS_AT_ONCE).map(record => this.#asItIs(record))))
     }
     return { items, next: page.next }
   }
@@ -99,7 +96,7 @@ export class SessionLauncher {
     return turns.run(sessionId, async () => {
       const record = await this.#record(sessionId)
       const state = after(record.state, 'cancel')
-      if (state === undefined) return { record, view: undefined }
+      if (state === undefined) return this.#asItIs(record)
       const worker = record.worker === undefined ? undefined : await pool.find(record.worker)
       const view = await worker?.link.cancel(sessionId).catch(async error => {
         if (!isUnreachable(error) && !isUnknownThere(error)) throw error
@@ -185,6 +182,12 @@ export class SessionLauncher {
     const record = await this.#needs.sessions.get(sessionId)
     if (record === undefined) throw new SoaError('InvalidSessionId', { sessionId })
     return record
+  }
+
+  /** Nothing is raised for it, and a worker that does not answer costs the live half only. */
+  async #asItIs (record: SessionRecord): Promise<SessionSeen> {
+    const worker = record.worker === undefined ? undefined : await this.#needs.pool.find(record.worker)
+    return { record, view: await worker?.link.view(record.sessionId).catch(() => undefined) }
   }
 
   async #seen (sessionId: string, worker: Worker): Promise<SessionSeen> {

@@ -209,7 +209,7 @@ export class SessionRaising {
     const event = record.durable ? 'orphaned' : 'lost'
     const state = after(record.state, event)
     if (state === undefined) return
-    const changed = await sessions.update(sessionId, { state, worker: undefined, why }, { worker: workerId, state: [record.state] })
+    const changed = await sessions.update(sessionId, { state, worker: undefined, ...(state === record.state && record.why !== undefined ? {} : { why }) }, { worker: workerId, state: [record.state] })
     if (changed === undefined) return
     log[record.durable ? 'warn' : 'error']({ sessionId, workerId, why, state }, 'session lost its worker')
     if (!record.durable) await demand.remove(sessionId, { forget: true }) // its queues were in that process: nothing can be computed for it any more
@@ -246,4 +246,4 @@ export class SessionRaising {
 const isNew = ({ state, brokerUniqueId }: SessionRecord): boolean => state === 'Starting' && brokerUniqueId === undefined
 
 /** A worker has it, as far as the record goes. */
-const isServed = ({ state, worker }: SessionRecord): boolean => worker !== undefined && (state === 'Running' || state === 'Canceled')
+const isServed = ({ state, worker }: SessionRecord): boolean => worker !== undefined && state !== 'Starting' && state !== 'Suspended'

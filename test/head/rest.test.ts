@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { FastifyInstance } from 'fastify'
 import { restServer, type RestNeeds } from '../../broker/head/rest.ts'
-import { Refusal } from '../../broker/head/problem.ts'
+import { Refusal } from '../../broker/problem.ts'
 import type { SessionSeen } from '../../broker/head/session-launcher.ts'
 import type { SessionRequest } from '../../broker/head/session-request.ts'
 import { readSettings } from '../../config/read-settings.ts'
