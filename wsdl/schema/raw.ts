@@ -11,7 +11,7 @@ type Resolve = (prefix: string) => string | undefined
 
 const LOOKS_LIKE_QNAME = /^\s*([\p{L}_][\p{L}\p{N}_.\-·]*):[\p{L}_][\p{L}\p{N}_.\-·]*\s*$/u
 
-interface Top { tag: string, inside: string, needs: Map<string, string> }
+interface Top { tag: string, attributes: string, inside: string, needs: Map<string, string> }
 
 export class RawXml {
   /** No element, attribute or comment so far: only text. */
@@ -33,9 +33,10 @@ export class RawXml {
     const declared = element.declarations.length > 0 ? new Set(element.declarations.map(([prefix]) => prefix)) : undefined
     let tag = `<${name}`
     for (const [prefix, uri] of element.declarations) tag += ` xmlns${prefix === '' ? '' : `:${prefix}`}="${escapeAttribute(uri)}"`
-    for (const a of element.attributes) tag += ` ${a.prefix === '' ? a.local : `${a.prefix}:${a.local}`}="${escapeAttribute(a.value)}"`
-    if (this.#top) this.#top.inside += `${tag}>`
-    else this.#top = { tag, inside: '', needs: new Map() }
+    let attributes = ''
+    for (const a of element.attributes) attributes += ` ${a.prefix === '' ? a.local : `${a.prefix}:${a.local}`}="${escapeAttribute(a.value)}"`
+    if (this.#top) this.#top.inside += `${tag}${attributes}>`
+    else this.#top = { tag, attributes, inside: '', needs: new Map() }
     this.#tags.push({ name, declared })
     this.#need(element.prefix)
     for (const a of element.attributes) {
@@ -56,7 +57,7 @@ export class RawXml {
     const top = this.#top as Top
     if (this.#tags.length > 0) { top.inside += `</${name}>`; return }
     const needs = [...top.needs].map(([prefix, uri]) => ` xmlns${prefix === '' ? '' : `:${prefix}`}="${escapeAttribute(uri)}"`).join('')
-    this.#out += top.inside === '' ? `${top.tag}${needs}/>` : `${top.tag}${needs}>${top.inside}</${name}>`
+    this.#out += top.inside === '' ? `${top.tag}${needs}${top.attributes}/>` : `${top.tag}${needs}${top.attributes}>${top.inside}</${name}>`
     this.#top = undefined
   }
 
