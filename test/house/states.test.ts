@@ -1,0 +1,62 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import t from 'tap'
+import { asset } from '../../core/assets.ts'
+import { SESSION } from '../../broker/head/session.states.ts'
+import { BROKER_CLIENT } from '../../broker/worker/broker-client.states.ts'
+import { TASK_REACTIONS } from '../../broker/worker/dispatcher-pool.ts'
+import { OUTCOMES } from '../../broker/worker/retry.ts'
+import { BROKER } from '../../broker/worker/session.states.ts'
+import { TASK } from '../../node-manager/task.states.ts'
+
+type States = Readonly<Record<string, Readonly<Record<string, string>>>>
+
+const MACHINES: ReadonlyArray<readonly [title: string, file: string, table: States]> = [
+  ['A session, as its record says', 'broker/head/session.states.ts', SESSION],
+  ['The broker of a session', 'broker/worker/session.states.ts', BROKER],
+  ['A broker client', 'broker/worker/broker-client.states.ts', BROKER_CLIENT],
+  ['A task on its node', 'node-manager/task.states.ts', TASK],
+]
+
+function markdown (): string {
+  const machines = MACHINES.map(([title, file, table]) => {
+    const rows = Object.entries(table).map(([state, events]) => `| ${state} | ${Object.entries(events).map(([event, to]) => `${event} → ${to}`).join(' · ') || 'the end'} |`)
+    return `## ${title}\n\n\`${file}\`\n\n| state | event → next state |\n| --- | --- |\n${rows.join('\n')}\n`
+  })
+  const reactions = Object.entries(TASK_REACTIONS).map(([state, { does }]) => `| ${state} | ${does} |`)
+  const outcomes = Object.entries(OUTCOMES).map(([outcome, { countsTry, keepsInstance }]) => `| ${outcome} | ${countsTry ? 'yes' : 'no'} | ${keepsInstance ? 'yes' : 'no'} |`)
+  return `# States
+
+Printed from the tables that are the code; \`test/house/states.test.ts\` compares them (and writes this page when UPDATE_DOCS is set).
+
+${machines.join('\n')}
+## What a task's state does to its dispatcher
+
+\`broker/worker/dispatcher-pool.ts\`
+
+| TaskStateChanged | dispatcher |
+| --- | --- |
+${reactions.join('\n')}
+
+## What a failed call means
+
+\`broker/worker/retry.ts\`
+
+| outcome | counts as a try | instance goes on |
+| --- | --- | --- |
+${outcomes.join('\n')}
+`
+}
+
+t.test('docs/states.md is what the tables say', async t => {
+  const file = asset('docs/states.md')
+  if (process.env.UPDATE_DOCS !== undefined) writeFileSync(file, markdown())
+  t.equal(readFileSync(file, 'utf8'), markdown())
+})
+
+t.test('every state of every table can be reached from its first, and every event leads to a state that is there', async t => {
+  for (const [title, , table] of MACHINES) {
+    const reached = new Set([Object.keys(table)[0] as string])
+    for (const state of reached) for (const to of Object.values(table[state] ?? {})) reached.add(to)
+    t.same([...reached].sort(), Object.keys(table).sort(), title)
+  }
+})
