@@ -24,11 +24,31 @@ const LINGER_MS = 2000
 /** Up to this size a reply is copied into one piece, which takes less time than writing several. */
 const ONE_PIECE_BYTES = 65_536
 
+/** Says when the caller has left before the answer. The signal is made when somebody asks for it: most requests are over before, and it is dear. */
+class Caller {
+  #gone = false
+  #abort: AbortController | undefined
+
+  constructor (response: ServerResponse) {
+    response.once('close', () => {
+      this.#gone = !response.writableFinished
+      if (this.#gone) this.#abort?.abort(new Gone('the caller is gone'))
+    })
+  }
+
+  get signal (): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController()
+      if (this.#gone) this.#abort.abort(new Gone('the caller is gone'))
+    }
+    return this.#abort.signal
+  }
+}
+
 /** One SOAP request over HTTP, from its headers to the last byte of the answer. Never throws. */
 export async function exchange (request: IncomingMessage, response: ServerResponse, endpoint: SoapEndpoint, arrival: Arrival, needs: ExchangeNeeds): Promise<void> {
   const { log } = needs
-  const gone = new AbortController()
-  response.once('close', () => { if (!response.writableFinished) gone.abort(new Gone('the caller is gone')) })
+  const caller = new Caller(response)
 
   const contentType = parseContentType(request.headers['content-type'] ?? '')
   const soap = soapOfMediaType(contentType.type)
@@ -46,7 +66,7 @@ export async function exchange (request: IncomingMessage, response: ServerRespon
   let reading: Reading | undefined
   try {
     const { maxMessageSize } = endpoint.limits
-    const release = await needs.receiving.take(announced(request, maxMessageSize), gone.signal)
+    const release = await needs.receiving.take(announced(request, maxMessageSize), caller)
     if (arrival.expectsContinue) response.writeContinue()
     const bytes = await receive(request, open, { maxMessageSize, idleMs: needs.receiveIdleTimeoutMs }).finally(release)
     try {
@@ -59,7 +79,7 @@ export async function exchange (request: IncomingMessage, response: ServerRespon
       }
       throw error
     }
-    const reply = await endpoint.handle({ path: arrival.path, baseUrl: arrival.baseUrl, reading, signal: gone.signal })
+    const reply = await endpoint.handle({ path: arrival.path, baseUrl: arrival.baseUrl, reading, get signal () { return caller.signal } })
     if (!response.destroyed) answer(response, reply, reading)
   } catch (error) {
     if (error instanceof Gone || response.destroyed) {

@@ -18,9 +18,9 @@ export class ReceivingBytes {
   constructor (limit: number) { this.#limit = limit }
 
   /** Resolves once there is room; the function given back makes room again. A message larger than all there is goes alone. */
-  async take (bytes: number, signal: AbortSignal): Promise<() => void> {
+  async take (bytes: number, caller: { readonly signal: AbortSignal }): Promise<() => void> {
     bytes = Math.min(bytes, this.#limit)
-    if (this.#waiting.length > 0 || this.#taken + bytes > this.#limit) await this.#turn(bytes, signal)
+    if (this.#waiting.length > 0 || this.#taken + bytes > this.#limit) await this.#turn(bytes, caller.signal)
     else this.#taken += bytes
     let given = false
     return () => {

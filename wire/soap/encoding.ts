@@ -6,8 +6,24 @@ import type { SoapVersion } from './envelope.ts'
 /** A Content-Type header, taken apart: type in lower case, parameter names in lower case, values without their quotes. */
 export interface ContentType { readonly type: string, readonly parameters: ReadonlyMap<string, string> }
 
+/** A client sends the same header with each request, so the last ones are remembered; not those that it can make up without end. */
+const remembered = new Map<string, ContentType>()
+const MOST_REMEMBERED = 64
+const LONGEST_REMEMBERED = 256
+
 /** [RFC 9110] 8.3.1, read kindly: quotes or none, any case, blanks around `=`, empty parameters, a value cut off. */
 export function parseContentType (header: string): ContentType {
+  const known = remembered.get(header)
+  if (known !== undefined) return known
+  const parsed = takeApart(header)
+  if (header.length <= LONGEST_REMEMBERED) {
+    if (remembered.size === MOST_REMEMBERED) remembered.clear()
+    remembered.set(header, parsed)
+  }
+  return parsed
+}
+
+function takeApart (header: string): ContentType {
   const parameters = new Map<string, string>()
   for (const [, name, quoted, plain] of header.matchAll(/;\s*([^\s=;]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^\s;]*))/g)) {
     const key = (name as string).toLowerCase()

@@ -106,9 +106,7 @@ export class XmlScanner {
   }
 
   /** From inside an element (its start token, or anything in it while `depth` is `level`) to behind its end tag. */
-  skip (level: number): void {
-    while (this.depth >= level) this.next()
-  }
+  skip (level: number): void { while (this.depth >= level) this.next() }
 
   local (): string { return this.bytes.toString('utf8', this.colon === 0 ? this.nameAt : this.colon + 1, this.nameEnd) }
 
