@@ -4,8 +4,7 @@ import { systemClock } from '../../core/clock.ts'
 import { isSoaError } from '../../core/errors.ts'
 import { Lifetime } from '../../core/lifetime.ts'
 import { makeLog } from '../../core/log.ts'
-import { readSettings } from '../../config/read-settings.ts'
-import type { ProcessSettings } from '../../config/settings.ts'
+import type { AllSettings } from '../../config/settings.ts'
 import { MemoryMessageStore } from '../../store/memory-store.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
 import { RedisDemandBoard } from '../../store/redis-placement-demand.ts'
@@ -30,7 +29,8 @@ interface WorkerSpec {
   redisUrl: string
   prefix: string
   headSocket: string
-  settings: ProcessSettings
+  /** Of the process, and what sessions run with when neither their service nor they themselves say otherwise. */
+  settings: AllSettings
   logLevel: string
 }
 
@@ -52,7 +52,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   const directory = new RedisWorkerDirectory({ redis, prefix, log, timeoutMs, clock })
   const sessions = new WorkerSessions({
     workerId,
-    defaults: readSettings(env, {}, 'session'),
+    defaults: settings,
     async openStore (record, { maxSessionBytes }) {
       if (!record.durable) return new MemoryMessageStore({ maxSessionBytes })
       const opened = { redis, prefix, sessionId: record.sessionId, level: settings.durability as Level, log, limits: { maxSessionBytes, timeoutMs }, clock }

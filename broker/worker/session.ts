@@ -60,6 +60,7 @@ export class BrokerSession {
   readonly #end = new AbortController()
   readonly #direct = new Set<BrokerRequest & { refuse: (error: SoaError) => void }>()
   #why = ''
+  #endedAs: 'Canceled' | 'Failed' | undefined
   #disarm: () => void = () => {}
 
   constructor (needs: SessionNeeds) {
@@ -73,8 +74,10 @@ export class BrokerSession {
     this.#settler = new Settler(needs.store)
     this.#throttle = new Throttle(record.durable ? { start: Infinity, stop: Infinity } : { start: settings.messageThrottleStartThreshold, stop: settings.messageThrottleStopThreshold })
     this.#life = machine(BROKER, record.state === 'Canceled' ? 'Canceled' : 'Started', (from, event, to) => {
+      if (to === 'Canceled' || to === 'Failed') this.#endedAs = to
       log.info({ from, event, to }, 'broker changed state')
     })
+    if (record.state === 'Canceled') this.#endedAs = 'Canceled'
     const desk = sessionDesk({
       requests: this.#requests,
       settler: this.#settler,
@@ -112,6 +115,9 @@ export class BrokerSession {
     const { state } = this.#life
     return state === 'Canceled' || state === 'Failed' ? state : 'Running'
   }
+
+  /** Canceled or failed, also after the broker itself has ended. */
+  get endedAs (): 'Canceled' | 'Failed' | undefined { return this.#endedAs }
 
   /** Raises what the store has, starts demand and dispatchers. Requests are taken when it resolves. */
   async open (): Promise<void> {

@@ -122,11 +122,13 @@ export class WorkerSessions {
   /** Suspends what is durable; interactive sessions die with their broker. */
   async suspendAll (): Promise<void> {
     const { sessions, workerId, log } = this.#needs
-    await Promise.all(this.ids.map(async sessionId => {
-      const isDurable = this.#open.get(sessionId)?.isDurable ?? false
+    await Promise.all([...this.#open.values()].map(async session => {
+      const { sessionId, isDurable, state } = session
+      // With work left it is `Starting`: a head raises it without being asked, and the work goes on. Otherwise it waits for a client.
+      const left = isDurable ? { state: session.counters.outstanding > 0 ? 'Starting' : 'Suspended' } as const : { state: 'Finished', why: 'its broker was stopped' } as const
       try {
         await this.close(sessionId, isDurable ? 'suspended' : 'destroyed')
-        await sessions.update(sessionId, isDurable ? { state: 'Suspended', worker: undefined } : { state: 'Finished', worker: undefined, why: 'its broker was stopped' }, { worker: workerId })
+        await sessions.update(sessionId, { ...(state === 'Running' ? left : {}), worker: undefined }, { worker: workerId })
       } catch (error) {
         log.error({ err: error as Error, sessionId }, 'session not suspended')
       }
@@ -136,8 +138,10 @@ export class WorkerSessions {
   #ended (session: BrokerSession, ending: Ending, why: string): void {
     this.#open.delete(session.sessionId)
     this.#needs.log.info({ sessionId: session.sessionId, ending, why }, 'session ended by itself')
-    // Another broker owns it: the record is that one's to write.
-    if (ending !== 'lost') this.#record(session.sessionId, { state: ending === 'suspended' ? 'Suspended' : 'Finished', worker: undefined, why })
+    if (ending === 'lost') return // another broker owns it: the record is that one's to write
+    // What was canceled or failed stays so: raised again for its responses, it must not compute again.
+    const state = session.endedAs ?? (ending === 'suspended' ? 'Suspended' : 'Finished')
+    this.#record(session.sessionId, { state, worker: undefined, ...(session.endedAs === undefined ? { why } : {}) })
   }
 
   #record (sessionId: string, change: Partial<SessionRecord>): void {
