@@ -108,7 +108,7 @@ export function parseRegistration (xml: string, file: string, env: Environment =
   if (host.hostType === 'Standard') {
     if (read.service.assembly === '') refuse(`${REGISTRATION}/service/@assembly is missing: the path of the service's .js or .mjs module`)
     if (/\.(dll|exe)$/i.test(read.service.assembly)) {
-      refuse(`assembly ${read.service.assembly} is a .NET program, which the standard host cannot load; start it with host hostType="Customize" exeFileName="…": see the .NET host sample, examples/dotnet-host`)
+      refuse(`assembly ${read.service.assembly} is a .NET program, which the standard host cannot load; start it with host hostType="Customize" exeFileName="…", as the .NET host sample does`)
     }
   }
   return { ...nameOfFile(file), file, service: read.service, host, broker: settings as Partial<Settings>, customBroker, warnings }
