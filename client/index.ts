@@ -12,7 +12,8 @@
  */
 export { DEFAULT_HEAD, DurableSession, Session, type ClientInfo, type ConnectOptions, type SessionInfo, type SessionOptions } from './session.ts'
 export { BrokerClient, type ClientOptions, type SendOptions, type SignalOption, type WaitOptions } from './broker-client.ts'
-export type { Response, ResponsesOptions } from './responses.ts'
+export type { Response } from './response.ts'
+export type { ResponsesOptions } from './responses.ts'
 export type { ClientStatus } from './controller.ts'
 export type { AnyContract, ContractType, OperationType } from './contract-types.ts'
 export type { UserData } from './user-data.ts'

@@ -1,8 +1,7 @@
 import { systemClock } from '../core/clock.ts'
-import type { Envelope } from '../wire/soap/envelope.ts'
 import type { Controller } from './controller.ts'
-import type { AnyContract, ContractType } from './contract-types.ts'
-import { ClientError, type SoapFaultError } from './errors.ts'
+import type { Response } from './response.ts'
+import { ClientError } from './errors.ts'
 import { persist } from './retry.ts'
 import type { Service } from './service.ts'
 import { signalFor } from './signals.ts'
@@ -15,22 +14,6 @@ export interface ResponsesOptions<O extends string = string> {
   /** Longest wait for more responses, milliseconds; default 24 h, the longest call that a service may make by default. */
   readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal | undefined
-}
-
-/** What came of one request. */
-export interface Response<C extends ContractType<C> = AnyContract, O extends keyof C & string = keyof C & string> {
-  /** Of the request. */
-  readonly messageId: string
-  /** As sent: the text, or the inside of the header element where that holds elements. */
-  readonly userData: string
-  /** Operation of the request; empty when the WSDL has none of its action. */
-  readonly op: O
-  /** The fault, where the service or the broker answered with one. */
-  readonly fault?: SoapFaultError | undefined
-  /** The reply's wrapper element as a value: `{ EchoResult: 'hi' }`. @throws the fault; `SoaError` when the reply is not what the WSDL says. */
-  result (): C[O]['result']
-  /** The message itself; its body is XML between Body's tags. */
-  readonly envelope: Envelope
 }
 
 export interface ReaderNeeds {

@@ -9,7 +9,7 @@ import type { SchemaSet } from '../wsdl/schema/schema.ts'
 import { writeElement } from '../wsdl/schema/writer.ts'
 import { faultOf, readAnswer, READ_LIMITS, type DetailReader } from './fault.ts'
 import { persist, StatusError } from './retry.ts'
-import type { Response } from './responses.ts'
+import type { Response } from './response.ts'
 import { openTransport, type Answer, type Transport } from './transport.ts'
 import { readUserData } from './user-data.ts'
 

@@ -5,43 +5,7 @@
  * An element's own minOccurs/maxOccurs are counted; a *group's* are unrolled, up to MOST_POSITIONS; a longer one may then occur any number of times.
  */
 import { qname } from '../../wire/xml/events.ts'
-import type { AnyParticle, ComplexType, ElementDecl, ElementParticle, Particle } from './model.ts'
-
-export interface Member {
-  /** Key in the value: the local name; `{ns}local` for a second element of the same local name. Wildcards: `$xml`. */
-  readonly key: string
-  /** May occur more than once: the value is an array. */
-  readonly isArray: boolean
-}
-
-export interface Position {
-  readonly element: ElementDecl | undefined
-  readonly member: Member
-  readonly min: number
-  readonly max: number
-  /** What may follow, by local name; an element with maxOccurs above 1 follows itself. */
-  readonly next: Map<string, Edge[]>
-  readonly wild: Array<{ readonly any: AnyParticle, readonly to: Position }>
-  canEnd: boolean
-  /** A group around it repeats, so it may follow itself as a new occurrence. */
-  restarts: boolean
-}
-
-interface Edge { readonly uri: string, readonly to: Position }
-
-export interface ContentModel {
-  /** Keys by particle: the writer walks the particles. */
-  readonly members: ReadonlyMap<ElementParticle | AnyParticle, Member>
-  readonly keys: ReadonlySet<string>
-  /** No position yet: where reading begins. */
-  readonly start: Position
-  /** For xs:all: every element at most once, in any order. */
-  readonly all: ReadonlyMap<string, Position> | undefined
-  /** Each key belongs to one particle and no group repeats: the writer needs no cursors. */
-  readonly isPlain: boolean
-  /** Namespaces of the elements directly inside: declared once on the parent. */
-  readonly namespaces: readonly string[]
-}
+import type { AnyParticle, ComplexType, ContentModel, ElementParticle, Member, Particle, Position } from './model.ts'
 
 const MOST_POSITIONS = 2000
 

@@ -58,10 +58,48 @@ export interface ComplexType {
   attributes: readonly AttributeUse[]
   allowsAnyAttribute: boolean
   /** Made from content when first needed. */
-  model?: import('./content.ts').ContentModel
+  model?: ContentModel
 }
 
 export type Type = SimpleType | ComplexType
+
+// What content.ts makes of a complex type, kept with the type.
+
+export interface Member {
+  /** Key in the value: the local name; `{ns}local` for a second element of the same local name. Wildcards: `$xml`. */
+  readonly key: string
+  /** May occur more than once: the value is an array. */
+  readonly isArray: boolean
+}
+
+export interface Position {
+  readonly element: ElementDecl | undefined
+  readonly member: Member
+  readonly min: number
+  readonly max: number
+  /** What may follow, by local name; an element with maxOccurs above 1 follows itself. */
+  readonly next: Map<string, Edge[]>
+  readonly wild: Array<{ readonly any: AnyParticle, readonly to: Position }>
+  canEnd: boolean
+  /** A group around it repeats, so it may follow itself as a new occurrence. */
+  restarts: boolean
+}
+
+export interface Edge { readonly uri: string, readonly to: Position }
+
+export interface ContentModel {
+  /** Keys by particle: the writer walks the particles. */
+  readonly members: ReadonlyMap<ElementParticle | AnyParticle, Member>
+  readonly keys: ReadonlySet<string>
+  /** No position yet: where reading begins. */
+  readonly start: Position
+  /** For xs:all: every element at most once, in any order. */
+  readonly all: ReadonlyMap<string, Position> | undefined
+  /** Each key belongs to one particle and no group repeats: the writer needs no cursors. */
+  readonly isPlain: boolean
+  /** Namespaces of the elements directly inside: declared once on the parent. */
+  readonly namespaces: readonly string[]
+}
 
 export const UNBOUNDED = Infinity
 

@@ -34,8 +34,24 @@ export class SchemaSet {
   constructor (schemas: Iterable<SchemaDocument>) {
     this.#types.set(ANY_TYPE.name as QName, ANY_TYPE)
     for (const schema of schemas) this.#register(schema)
-    for (const name of this.#globals.type.keys()) this.#type(name, undefined)
-    for (const name of this.#globals.element.keys()) this.#element(name, undefined)
+    try {
+      for (const name of this.#globals.type.keys()) this.#type(name, undefined)
+      for (const name of this.#globals.element.keys()) this.#element(name, undefined)
+    } catch (error) {
+      // Groups and simple types that contain themselves are no schema; looking for that at each step would cost more than the stack does.
+      if (error instanceof RangeError) this.#refuse(undefined, 'its definitions go in a circle, or are nested too deep')
+      throw error
+    }
+    for (const type of this.#types.values()) this.#endsSomewhere(type)
+  }
+
+  /** A type that is derived from itself would let every question for its bases run for ever. */
+  #endsSomewhere (type: Type): void {
+    const seen = new Set<Type>()
+    for (let t: Type | undefined = type; t; t = t.base) {
+      if (seen.has(t)) this.#refuse(undefined, `type ${type.name ?? ''} is derived from itself`)
+      seen.add(t)
+    }
   }
 
   element (name: QName): ElementDecl | undefined { return this.#elements.get(name) }
