@@ -41,8 +41,8 @@ export function aptInstall (packages) {
 /** True: redis-server is there, or is now. */
 export const haveRedis = () => onPath('redis-server') !== undefined || (canInstall() && aptInstall(['redis-server']) && onPath('redis-server') !== undefined)
 
-/** A Python that has zeep: Debian's own one first, since `python3` on PATH may be another that cannot see Debian's packages. */
-export function zeepPython () {
-  const find = () => ['/usr/bin/python3', 'python3'].find(python => spawnSync(python, ['-c', 'import zeep'], { stdio: 'ignore' }).status === 0)
-  return find() ?? (canInstall() && aptInstall(['python3-zeep']) ? find() : undefined)
+/** True: Debian's own Python has zeep, or has it now. `python3` on PATH may be another that cannot see Debian's packages. */
+export function haveZeep () {
+  const isThere = () => spawnSync('/usr/bin/python3', ['-c', 'import zeep'], { stdio: 'ignore' }).status === 0
+  return isThere() || (canInstall() && aptInstall(['python3-zeep']) && isThere())
 }
