@@ -31,7 +31,8 @@ export function wrongWith ({ from, to }: Import): string | undefined {
   const [here, there] = [roomOf(from), roomOf(to)]
   if (here === undefined || there === undefined) return `${here === undefined ? from : to} is in no layer`
   if (here === there) return undefined
-  if (there === 'test' || there === 'bench') return `${here} imports ${there}`
+  // A bench may use what the tests start: a Redis of its own, a grid.
+  if (there === 'bench' || (there === 'test' && here !== 'bench')) return `${here} imports ${there}`
   // Examples stand where a user stands: they see what is exported, which lies in rooms. Nobody sees them but tests and benches.
   if (there === 'examples') return here === 'test' || here === 'bench' ? undefined : `${here} imports examples`
   if (rankOf(there) < rankOf(here) || here === 'test' || here === 'bench') return undefined
