@@ -233,6 +233,9 @@ const unsupported: Array<[what: string, inside: string, says: RegExp]> = [
   ['an undefined type', '<xs:element name="e" type="tns:None"/>', /type \{urn:t\}None is not defined/],
   ['an undefined element', '<xs:complexType name="T"><xs:sequence><xs:element ref="tns:none"/></xs:sequence></xs:complexType>', /element \{urn:t\}none is not defined/],
   ['an undeclared prefix', '<xs:element name="e" type="q:T"/>', /prefix of type="q:T" in element is not declared/],
+  ['a type derived from itself', '<xs:complexType name="A"><xs:complexContent><xs:extension base="tns:B"/></xs:complexContent></xs:complexType><xs:complexType name="B"><xs:complexContent><xs:extension base="tns:A"/></xs:complexContent></xs:complexType>', /is derived from itself/],
+  ['a simple type derived from itself', '<xs:simpleType name="A"><xs:restriction base="tns:A"/></xs:simpleType>', /in a circle/],
+  ['a group in itself', '<xs:complexType name="T"><xs:group ref="tns:g"/></xs:complexType><xs:group name="g"><xs:sequence><xs:group ref="tns:g"/></xs:sequence></xs:group>', /in a circle/],
   ['a pattern that has no counterpart', '<xs:simpleType name="T"><xs:restriction base="xs:string"><xs:pattern value="\\p{IsGreek}"/></xs:restriction></xs:simpleType>', /character block .* is not supported/],
 ]
 t.test('schema: what it cannot do is refused by name when it is loaded', async t => {
