@@ -9,7 +9,7 @@ import { closeRedis, type Redis } from '../../store/redis.ts'
 export type SessionChore = 'raise' | 'suspend' | 'purge'
 
 export interface ChoresNeeds {
-  /** Opened with kind `bullmq`; shared by the queues. Workers and the listener for changes make connections of their own from it. Stays the caller's to close. */
+  /** Opened with kind `bullmq`: the pattern of the connections that the queues and workers make for themselves. Stays the caller's to close. */
   readonly connection: Redis
   readonly prefix: string
   readonly placement: { pass (kind: PassKind): Promise<unknown> }
@@ -42,6 +42,9 @@ const NOTHING_KEPT = { removeOnComplete: true, removeOnFail: true } as const
 
 interface TimerJob { readonly name: string, readonly sessionId: string }
 
+/** The time is part of the id: a job of that id that is just ending would swallow the new one. */
+const jobId = (name: string, sessionId: string, atMs: number): string => `${name}-${sessionId}-${atMs}`
+
 /**
  * Short jobs and durable timers, on BullMQ: one worker per queue in every head, so a killed head's jobs go on in another. BullMQ is never the only way: if
  * its sweeps stop, this head makes passes and runs due timers by itself, and `healthy` is false until they are back.
@@ -49,6 +52,7 @@ interface TimerJob { readonly name: string, readonly sessionId: string }
 export class Chores {
   readonly #needs: ChoresNeeds
   readonly #queues: { readonly placement: Queue, readonly sessions: Queue, readonly timers: Queue }
+  readonly #connection: Redis
   #workers: Worker[] = []
   #listener: Redis | undefined
   #asking: 'no' | 'once' | 'again' = 'no'
@@ -56,11 +60,14 @@ export class Chores {
   #watching: Promise<void> = Promise.resolve()
   #isHealthy = true
   #isClosed = false
+  #closing: Promise<void> | undefined
   #startedAt = 0
 
   constructor (needs: ChoresNeeds) {
     this.#needs = needs
-    const queue = (name: string): Queue => this.#listened(new Queue(name, { connection: needs.connection, prefix: this.#bullPrefix, defaultJobOptions: NOTHING_KEPT }))
+    this.#connection = needs.connection.duplicate()
+    this.#connection.on('error', err => { needs.log.debug({ err }, 'connection of the queues') })
+    const queue = (name: string): Queue => this.#listened(new Queue(name, { connection: this.#connection, prefix: this.#bullPrefix, defaultJobOptions: NOTHING_KEPT }))
     this.#queues = { placement: queue('placement'), sessions: queue('sessions'), timers: queue('timers') }
   }
 
@@ -71,7 +78,7 @@ export class Chores {
     const { placement, sessions, timers, clock } = this.#needs
     this.#startedAt = clock.now()
     const worker = (name: string, run: (job: Job, token: string | undefined) => Promise<unknown>, concurrency: number): Worker => this.#listened(
-      new Worker(name, (job, token) => run(job, token), { connection: this.#needs.connection, prefix: this.#bullPrefix, concurrency, ...SHORT }))
+      new Worker(name, (job, token) => run(job, token), { connection: this.#connection, prefix: this.#bullPrefix, concurrency, ...SHORT }))
     this.#workers = [
       worker('placement', job => placement.pass(job.name === 'sweep' ? 'sweep' : 'plan'), 1),
       worker('sessions', job => sessions[job.name as SessionChore]((job.data as { sessionId: string }).sessionId), 8),
@@ -111,38 +118,45 @@ export class Chores {
     if (before === undefined || atMs < before) await this.#addTimer(name, sessionId, atMs)
   }
 
-  async clearTimer (name: string, sessionId: string): Promise<void> { await this.#needs.timers.clear(name, sessionId) }
+  async clearTimer (name: string, sessionId: string): Promise<void> {
+    const atMs = await this.#needs.timers.get(name, sessionId)
+    if (atMs === undefined) return
+    await this.#needs.timers.clear(name, sessionId)
+    // The job would find nothing to do when its time comes; but a session that was closed leaves no key.
+    await this.#queues.timers.remove(jobId(name, sessionId, atMs))
+  }
 
-  async close (): Promise<void> {
+  close (): Promise<void> { return (this.#closing ??= this.#close()) }
+
+  async #close (): Promise<void> {
     this.#isClosed = true
     this.#cancelWatch()
-    await this.#watching
-    if (this.#listener !== undefined) await closeRedis(this.#listener)
-    const things = [...this.#workers, ...Object.values(this.#queues)]
-    const closed = Promise.all(this.#workers.map(worker => worker.close())).then(() => Promise.all(Object.values(this.#queues).map(queue => queue.close())))
+    const closed = this.#watching
+      .then(() => Promise.all(this.#workers.map(worker => worker.close())))
+      .then(() => Promise.all(Object.values(this.#queues).map(queue => queue.close())))
+      .finally(() => Promise.all([this.#listener, this.#connection].map(redis => redis === undefined ? undefined : closeRedis(redis))))
     try {
       await within(this.#needs.clock, CLOSE_MS, closed, () => new Error(`the queues did not close within ${CLOSE_MS} ms`))
     } catch (err) {
-      // Redis is away, or a chore hangs: another head runs it again once our locks are over.
-      this.#needs.log.warn({ err: err as Error }, 'queues cut off')
-      await Promise.all(things.map(thing => thing.disconnect().catch(() => { /* it is cut off either way */ })))
+      // Redis is away, or a chore hangs. BullMQ tries on until it is back, on connections that are ours alone; whoever stops the process need not wait for
+      // that: another head runs the chore again once our locks are over.
+      this.#needs.log.warn({ err: err as Error }, 'queues are still closing')
     }
   }
 
   get #bullPrefix (): string { return `{${this.#needs.prefix}:bull}` }
 
   async #listen (): Promise<void> {
-    const { connection, prefix, log } = this.#needs
-    const listener = this.#listener = connection.duplicate()
+    const { prefix, log } = this.#needs
+    const listener = this.#listener = this.#connection.duplicate()
     listener.on('error', err => { log.debug({ err }, 'listener for changes') })
     listener.on('message', () => this.planSoon())
     await listener.subscribe(placementKeys(prefix).changed)
   }
 
   async #addTimer (name: string, sessionId: string, atMs: number): Promise<void> {
-    // The time is part of the id: a job of that id that is just ending would swallow the new one.
     await this.#queues.timers.add(name, { name, sessionId }, {
-      jobId: `${name}-${sessionId}-${atMs}`, delay: Math.max(0, atMs - this.#needs.clock.now()), attempts: ATTEMPTS, backoff: { type: 'exponential', delay: BACK_OFF_MS }
+      jobId: jobId(name, sessionId, atMs), delay: Math.max(0, atMs - this.#needs.clock.now()), attempts: ATTEMPTS, backoff: { type: 'exponential', delay: BACK_OFF_MS }
     })
   }
 

@@ -120,7 +120,9 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     const raising: SessionRaising = new SessionRaising({
       sessions, pool, demand, turns, purgeQueues, clock, raiseLater: sessionId => chores.ask('raise', sessionId), limits: { raiseTimeoutMs: WORKER_READY_MS }, log: room('sessions'), signal: life.signal
     })
-    const launcher = new SessionLauncher({ sessions, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions') })
+    const launcher = new SessionLauncher({
+      sessions, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
+    })
     const chores: Chores = new Chores({
       connection: bullRedis,
       prefix,

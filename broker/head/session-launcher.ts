@@ -23,6 +23,8 @@ export interface LauncherNeeds {
   /** Removes every trace of the queues of a session that nobody serves. */
   purgeQueues: (sessionId: string) => Promise<void>
   turns: Turns
+  /** The session is gone: nothing is to happen for it any more. */
+  closed: (sessionId: string) => Promise<void>
   defaults: Settings
   limits: { maxSessions: number }
   clock: Clock
@@ -141,6 +143,7 @@ export class SessionLauncher {
       } else {
         await this.#forget(record)
       }
+      await this.#needs.closed(sessionId)
       this.#needs.log.info({ sessionId }, 'session closed')
     })
   }
@@ -191,7 +194,8 @@ export class SessionLauncher {
   }
 
   async #seen (sessionId: string, worker: Worker): Promise<SessionSeen> {
-    const view = await worker.link.view(sessionId)
+    // A worker lets go of a session that ends by itself a moment before it writes so: that is no "no such session".
+    const view = await worker.link.view(sessionId).catch(error => { if (!isUnknownThere(error)) throw error; return undefined })
     return { record: await this.#record(sessionId), view }
   }
 

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { systemClock } from '../../core/clock.ts'
+import { systemClock, within } from '../../core/clock.ts'
 import { isSoaError } from '../../core/errors.ts'
 import { Lifetime } from '../../core/lifetime.ts'
 import { makeLog } from '../../core/log.ts'
@@ -37,6 +37,8 @@ interface WorkerSpec {
 /** A worker stays in the directory this long after its last beat. */
 const LEASE_MS = 15_000
 const BEAT_MS = 3000
+/** Longest time for handing sessions over when the worker stops. */
+const STOP_MS = 20_000
 
 /** The broker worker. The only file of this room that reads the environment, opens things, and says `new` for others. */
 export async function workerMain (env: Record<string, string | undefined>): Promise<void> {
@@ -79,8 +81,10 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   const stop = (why: string): void => {
     if (stopping !== undefined) return
     log.info({ why, sessions: sessions.ids.length }, 'worker stops')
-    stopping = sessions.suspendAll().then(() => directory.remove(workerId)).finally(end)
-    stopping.catch(error => log.error({ err: error as Error }, 'worker did not stop cleanly'))
+    // Without a Redis nothing can be handed over in order, and need not be: what was acknowledged is kept, and the record says who has it no more.
+    stopping = within(clock, STOP_MS, sessions.suspendAll().then(() => directory.remove(workerId)), () => new Error(`not done within ${STOP_MS} ms`))
+      .catch(error => log.error({ err: error as Error }, 'worker did not stop in order'))
+      .finally(end)
   }
   let disarmClaim = (): void => {}
   const claimed = (): void => {

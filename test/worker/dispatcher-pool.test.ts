@@ -38,7 +38,16 @@ function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {})
   const pool = new DispatcherPool({
     desk,
     connect,
-    limits: { maxConcurrentCalls: 0, prefetch: limits.prefetch ?? 0, operationTimeoutMs: 1000, resendLimit: limits.resendLimit ?? 3, initializationTimeoutMs: 60_000, taskFateTimeoutMs: 5000, cancelGraceMs: 15_000, retryPeriodMs: 300_000 },
+    limits: {
+      maxConcurrentCalls: 0,
+      prefetch: limits.prefetch ?? 0,
+      operationTimeoutMs: 1000,
+      resendLimit: limits.resendLimit ?? 3,
+      initializationTimeoutMs: 60_000,
+      taskFateTimeoutMs: 5000,
+      cancelGraceMs: 15_000,
+      retryPeriodMs: 300_000,
+    },
     clock,
     failed: error => { throw error },
     changed: (event, { id }) => events.push(`${event} ${id}`),

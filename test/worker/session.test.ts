@@ -216,7 +216,10 @@ t.test('session: a user fault is a response like any other, a retry fault runs a
   await client().endRequests(2, FLUSH)
   const page = await client().pull('Begin', 2, '', { maxBytes: 1e9, signal: never, end: () => undefined })
   t.equal(runs, 1 + 3, 'the user fault once, the other 1 + messageResendLimit times')
-  const byUser = Object.fromEntries(page.responses.map(({ envelope, isFault, requestAction }) => [userDataText(envelope.userData as Uint8Array), { isFault, requestAction, relatesTo: envelope.relatesTo, body: Buffer.from(envelope.body).toString() }]))
+  const byUser = Object.fromEntries(page.responses.map(({ envelope, isFault, requestAction }) => {
+    const seen = { isFault, requestAction, relatesTo: envelope.relatesTo, body: Buffer.from(envelope.body).toString() }
+    return [userDataText(envelope.userData as Uint8Array), seen]
+  }))
   t.match(byUser, { 1: { isFault: true, requestAction: 'urn:Echo', relatesTo: 'urn:uuid:1', body: /<mine\/>/ }, 2: { isFault: true, relatesTo: 'urn:uuid:2', body: /disk full/ } })
   t.match(byUser['2']?.body, /<retryCount>3<\/retryCount>/)
   t.equal(session.counters.faulted, 2)
