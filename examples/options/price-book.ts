@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { DurableSession, type BrokerClient } from '../../client/index.ts'
-import { blackScholes } from './black-scholes.ts'
 import { readBook, type Row } from './book.ts'
+import { checkBook, MOST_STANDARD_ERRORS, type OptionPricer } from './check.ts'
 import { progress } from './progress.ts'
 
 /**
@@ -13,53 +13,9 @@ import { progress } from './progress.ts'
  * Ends with 0 only if every row came back once, and within five standard errors of Black and Scholes.
  */
 
-/** The contract as a type, so that a misspelt field does not compile. `soa service types OptionPricer` prints it. */
-interface OptionPricer {
-  Price: {
-    args: { spot: number, strike: number, rate: number, volatility: number, years: number, isCall: boolean, seed: number }
-    result: { PriceResult?: { instance: string, price: number, standardError: number, taskId: string } | null }
-  }
-}
-
-/** Chance of one right price beyond it: 1 in 1.7 million. */
-const MOST_STANDARD_ERRORS = 5
-/** What adding up tens of thousands of numbers may lose, as a share of the spot; counts where all paths end alike and the standard error is 0. */
-const ROUNDING = 1e-9
-
-interface Findings {
-  responses: number
-  /** Rows that never came, came more than once, came as a fault, or too far off; the first few, in words. */
-  wrong: string[]
-  worst: { row: number, standardErrors: number, money: number }
-  instances: Set<string>
-}
-
 async function sendBook (client: BrokerClient<OptionPricer>, book: readonly Row[]): Promise<void> {
   await Promise.all(book.map(({ type, ...option }, row) => client.send('Price', { ...option, isCall: type === 'call' }, { userData: String(row) })))
   await client.endRequests()
-}
-
-/** Reads to the end and compares; `seen` hears how many there are so far. */
-async function checkBook (client: BrokerClient<OptionPricer>, book: readonly Row[], seen: (responses: number) => void): Promise<Findings> {
-  const times = new Uint32Array(book.length)
-  const found: Findings = { responses: 0, wrong: [], worst: { row: -1, standardErrors: 0, money: 0 }, instances: new Set() }
-  for await (const response of client.responses()) {
-    seen(++found.responses)
-    const row = Number(response.userData)
-    const option = book[row]
-    if (!option) { found.wrong.push(`a response to row ${response.userData}, which was not sent`); continue }
-    times[row] = (times[row] ?? 0) + 1
-    if (response.fault) { found.wrong.push(`row ${row}: ${response.fault.message}`); continue }
-    const quote = response.result().PriceResult
-    if (!quote) { found.wrong.push(`row ${row}: no price`); continue }
-    found.instances.add(quote.instance)
-    const money = Math.abs(quote.price - blackScholes(option))
-    const standardErrors = money / (quote.standardError + ROUNDING * option.spot)
-    if (!(standardErrors <= MOST_STANDARD_ERRORS)) found.wrong.push(`row ${row}: ${quote.price} is ${standardErrors.toFixed(2)} standard errors from ${blackScholes(option)}`)
-    if (standardErrors > found.worst.standardErrors) found.worst = { row, standardErrors, money }
-  }
-  times.forEach((n, row) => { if (n !== 1) found.wrong.push(`row ${row} came ${n} times`) })
-  return found
 }
 
 async function main (): Promise<number> {
@@ -82,7 +38,7 @@ async function main (): Promise<number> {
     const bar = progress(out, book.length)
     const began = performance.now()
     await sendBook(client, book)
-    const found = await checkBook(client, book, responses => bar.show(responses))
+    const found = await checkBook(client.responses(), book, responses => bar.show(responses))
     const seconds = (performance.now() - began) / 1000
     bar.end()
     const { worst, wrong, instances } = found
