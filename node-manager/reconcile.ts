@@ -59,6 +59,7 @@ export class Reconciler {
     for (const task of this.tasks) task.cancel()
     await Promise.all(this.tasks.map(task => task.ended))
     await this.#stop()
+    if (this.#epoch === undefined) return // fenced: registering just to say goodbye would fence whoever has the name now
     await this.#exchange().catch(err => this.#needs.log.warn({ err }, 'last reports not delivered'))
     await this.#say('gone')
   }

@@ -126,6 +126,7 @@ export class Chores {
     await this.#queues.timers.remove(jobId(name, sessionId, atMs))
   }
 
+  /** Resolves within 5 s, also while Redis is away; BullMQ then never comes to an end by itself, so the process must be ended with `process.exit`. */
   close (): Promise<void> { return (this.#closing ??= this.#close()) }
 
   async #close (): Promise<void> {
@@ -138,8 +139,7 @@ export class Chores {
     try {
       await within(this.#needs.clock, CLOSE_MS, closed, () => new Error(`the queues did not close within ${CLOSE_MS} ms`))
     } catch (err) {
-      // Redis is away, or a chore hangs. BullMQ tries on until it is back, on connections that are ours alone; whoever stops the process need not wait for
-      // that: another head runs the chore again once our locks are over.
+      // Redis is away, or a chore hangs: another head runs it again once our locks are over.
       this.#needs.log.warn({ err: err as Error }, 'queues are still closing')
     }
   }

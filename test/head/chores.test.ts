@@ -1,4 +1,6 @@
+import { spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { Queue } from 'bullmq'
 import t, { type Test } from 'tap'
 import { systemClock as clock } from '../../core/clock.ts'
@@ -146,6 +148,17 @@ t.test('chores', needsRedis, async t => {
     while ((await left()).length > 0) await once(seen, 'pass')
     t.same(await left(), [])
   })
+})
+
+t.test('chores: a head can stop while Redis is away', needsRedis, async t => {
+  const server = await startRedis(t)
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./chores-alone.js', import.meta.url)), server.url], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => { child.kill('SIGKILL') })
+  await once(child.stdout, 'data')
+  const ended = once(child, 'exit')
+  await server.kill9()
+  child.kill('SIGTERM')
+  t.same(await ended, [0, null])
 })
 
 t.test('placement: passes asked for at once are two, and whoever asked is in one that began later', needsRedis, async t => {
