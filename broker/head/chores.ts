@@ -36,7 +36,7 @@ const DUE_AT_ONCE = 100
 /** Longest wait for chores in hand when the head stops. */
 const CLOSE_MS = 5000
 
-/** Rules measured in docs/adr: short jobs, no global concurrency (a head killed inside a job would block the others), nothing kept of done ones. */
+/** Short jobs, no global concurrency (a head killed inside a job would block the others), nothing kept of done ones. */
 const SHORT = { lockDuration: 5000, stalledInterval: 1000, maxStalledCount: 1000, runRetryDelay: 500, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } } as const
 const NOTHING_KEPT = { removeOnComplete: true, removeOnFail: true } as const
 
