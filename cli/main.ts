@@ -21,7 +21,7 @@ export function program (io: Io): Command {
     .addHelpText('after', `
 Examples:
   soa up                                                 everything on this machine
-  soa service add examples/services/CcpEchoSvc.config    register a service
+  soa service add examples/services/CcpEchoSvc/CcpEchoSvc.config    register a service
   soa session create CcpEchoSvc --durable                start a session
   soa session list
 

@@ -74,19 +74,10 @@ export function listenAddress (settings: ProcessSettings): { host: string, port:
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port }
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i
-
 /** `host:port` taken apart; `[::1]:8080` for IPv6. */
 export function hostAndPort (http: string): { host: string, port: number } {
   const found = /^(?:(\[[0-9a-fA-F:.]+\]|[^:[\]/]+):)?(\d{1,5})$/.exec(http)
   const port = Number(found?.[2])
   if (found === null || port > 65535) throw new CommandFailed(EXIT.usage, `${flagName('http')}: HOST:PORT is expected (127.0.0.1:8080, [::1]:8080, port 0 picks a free one), not ${JSON.stringify(http)}`)
   return { host: found[1] ?? '127.0.0.1', port }
-}
-
-/** No authentication is served yet, so an address that others reach must be wanted. */
-export function refuseOpenAddress (settings: ProcessSettings): void {
-  const { host } = hostAndPort(settings.http)
-  if (LOOPBACK.test(host) || settings.insecure) return
-  throw new CommandFailed(EXIT.refused, `refused to listen on ${host}: nobody is asked who they are, so everyone who reaches that address could run your services; listen on 127.0.0.1, or say --insecure on a network that you trust`)
 }

@@ -4,12 +4,11 @@ import { redactRedisUrl } from '../store/redis.ts'
 import { CommandFailed, EXIT } from './exit-codes.ts'
 import { runFolder } from './folders.ts'
 import { aborted, type Io } from './io.ts'
-import { listenAddress, processSettings, refuseOpenAddress, settingsAsEnvironment } from './options.ts'
+import { listenAddress, processSettings, settingsAsEnvironment } from './options.ts'
 
 /** `soa head`: prints the ready line, and ends in order when told to. */
 export async function runHead (io: Io, flags: Readonly<Record<string, unknown>>): Promise<void> {
   const settings = processSettings(io, flags)
-  refuseOpenAddress(settings)
   if (settings.redis === '') throw new CommandFailed(EXIT.usage, 'a head needs a Redis, the one that its nodes use: --redis redis://HOST:6379, or SOA_REDIS. For one machine, "soa up" runs one of its own')
   const runDir = runFolder(settings, io)
   const head = await headMain({

@@ -63,6 +63,7 @@ export const SETTINGS = {
   endedRetentionMs: { default: 3_600_000, unit: 'ms', scope: 'process', by: ['up', 'head'], says: 'a session that ended by itself is still listed for this long, then forgotten; a durable one that failed is kept until it is closed' },
   cores: { default: 0, unit: 'cores', scope: 'process', by: ['up', 'node'], max: 4096, says: 'slots that a node offers; may be more than the machine has; 0: what the machine has' },
   nodeId: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'name of the node, kept across restarts; empty: the host name' },
+  hostAddress: { default: '127.0.0.1', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'address or name of this machine that its service hosts listen on and brokers call; with brokers on other machines one that they reach, and --insecure' },
   groups: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'node groups that the node belongs to, separated by commas' },
   labels: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'labels of the node for placement: name=value, separated by commas' },
 } as const satisfies Record<string, Setting>

@@ -7,6 +7,7 @@ import { systemClock } from '../core/clock.ts'
 import { SoaError } from '../core/errors.ts'
 import { Lifetime } from '../core/lifetime.ts'
 import { makeLog, type Logger } from '../core/log.ts'
+import { refuseManyAddresses, refuseOpenAddress } from '../config/addresses.ts'
 import { readSettings, sessionSettings } from '../config/read-settings.ts'
 import { parseRegistration } from '../config/service-registration.ts'
 import type { Settings } from '../config/settings.ts'
@@ -148,6 +149,8 @@ export async function main (env: Readonly<Record<string, string | undefined>>): 
   const settings = readSettings(env, {}, 'process')
   const log = makeLog('node', settings.logLevel)
   if (settings.redis === '') throw new SoaError('Broker_InvalidConfiguration', { setting: 'redis', why: 'a node needs the URL of the Redis that its head uses: --redis or SOA_REDIS' })
+  refuseManyAddresses(settings.hostAddress)
+  refuseOpenAddress(settings.hostAddress, settings.insecure)
   const manager = await runNodeManager({
     redisUrl: settings.redis,
     prefix: settings.redisPrefix,
@@ -155,6 +158,7 @@ export async function main (env: Readonly<Record<string, string | undefined>>): 
     cores: settings.cores,
     labels: labelsOf(settings.labels),
     groups: listOf(settings.groups),
+    host: settings.hostAddress,
     runDir: join(settings.runDir || defaultRunDir(env), `node-${process.pid}`),
     log,
     settings: readSettings(env, {}, 'session'),

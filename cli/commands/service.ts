@@ -12,7 +12,7 @@ export function serviceCommands (program: Command, io: Io): void {
 
   addSettings(service.command('add <files...>').description('register services by HPC Pack\'s registration files: NAME.config or NAME_VERSION.config, with the WSDL beside it'), 'client')
     .option('--json', 'one JSON document')
-    .addHelpText('after', '\nExamples:\n  soa service add examples/services/CcpEchoSvc.config\n  soa service add /srv/soa/*.config')
+    .addHelpText('after', '\nExamples:\n  soa service add examples/services/CcpEchoSvc/CcpEchoSvc.config\n  soa service add /srv/soa/*.config')
     .action(async (files: string[], options: Target) => {
       const { loadServiceFile } = await import('../../config/load-services.ts')
       const { putService } = await import('../put-service.ts')

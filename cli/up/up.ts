@@ -9,7 +9,8 @@ import { dataFolder, leaveRunFolder, runFolder } from '../folders.ts'
 import { HeadApi } from '../head-api.ts'
 import { aborted, type Io } from '../io.ts'
 import { needProgram } from '../on-path.ts'
-import { processSettings, refuseOpenAddress, settingsAsEnvironment } from '../options.ts'
+import { refuseManyAddresses, refuseOpenAddress } from '../../config/addresses.ts'
+import { hostAndPort, processSettings, settingsAsEnvironment } from '../options.ts'
 import { putService } from '../put-service.ts'
 import type { Child, Program } from './child.ts'
 import { takeLock } from './lock.ts'
@@ -46,7 +47,9 @@ const NODE_EXTRA_MS = 5000
 export async function up (io: Io, flags: Readonly<Record<string, unknown>> & { services?: readonly string[] }, parts: Parts = realParts): Promise<void> {
   const { services: folders = [], ...settingFlags } = flags
   const settings = processSettings(io, settingFlags)
-  refuseOpenAddress(settings)
+  refuseOpenAddress(hostAndPort(settings.http).host, settings.insecure)
+  refuseManyAddresses(settings.hostAddress)
+  refuseOpenAddress(settings.hostAddress, settings.insecure)
   if (settings.redis === '' && settings.durability === 'replicas') throw new CommandFailed(EXIT.refused, 'durability replicas needs a Redis with replicas: name it with --redis; the Redis that "soa up" runs has none')
   needProgram(io, 'setpriv', 'install the package util-linux')
   if (settings.redis === '') needProgram(io, 'redis-server', 'install the package redis-server (Debian: apt-get install redis-server), or name a Redis with --redis')

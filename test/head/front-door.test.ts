@@ -6,7 +6,8 @@ import { RedisSessionStore } from '../../store/redis-sessions.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
 import { silent } from '../../core/log.ts'
 import { sessionIn } from '../../broker/head/front-door.ts'
-import { baseUrlOf, isLoopback } from '../../broker/head/rest/base-url.ts'
+import { baseUrlOf } from '../../broker/head/rest/base-url.ts'
+import { isLoopback } from '../../config/addresses.ts'
 import { call, ground } from './head-rig.ts'
 
 const envelope = (soap: string): string => `<s:Envelope xmlns:s="${soap}"><s:Body><Echo xmlns="http://hpc.microsoft.com/EchoSvc"/></s:Body></s:Envelope>`

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isIP } from 'node:net'
 import { SoaError } from '../../../core/errors.ts'
 
 /** A name or address with an optional port, as a Host header has it. Anything else would go into an answer as it came. */
@@ -23,16 +22,4 @@ export function advertised (advertise: string, port: number): string {
   if (advertise === '') return ''
   if (!AUTHORITY.test(advertise)) throw new SoaError('Broker_InvalidConfiguration', { setting: 'advertise', why: `HOST or HOST:PORT, not ${JSON.stringify(advertise.slice(0, 100))}` })
   return /:\d+$/.test(advertise) ? advertise : `${advertise}:${port}`
-}
-
-/** An address of this machine that no other machine reaches. */
-export function isLoopback (host: string): boolean {
-  const bare = host.replace(/^\[|\]$/g, '')
-  return bare === 'localhost' || bare === '::1' || (isIP(bare) === 4 && bare.startsWith('127.')) || /^::ffff:127\./i.test(bare)
-}
-
-/** Until callers are asked who they are, only this machine may call, unless somebody says otherwise in so many words. */
-export function refuseOpenAddress (host: string, isInsecure: boolean): void {
-  if (isLoopback(host) || isInsecure) return
-  throw new SoaError('refused', { why: `${host === '' ? 'every address' : host} can be reached from other machines, and callers are not asked who they are: listen on 127.0.0.1, or say --insecure (SOA_INSECURE=true) if that is what you want` })
 }
