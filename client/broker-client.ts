@@ -95,7 +95,8 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
    * Sends a request whose response is stored; resolves to its message id when the broker has it, and in a durable session has stored it.
    *
    * Many may be in flight: `await Promise.all(rows.map(row => client.send(…)))` keeps `window` of them going. Arguments are checked before anything
-   * is sent. While the broker cannot be reached the same message is sent again and again, for up to `retryForMs`; the broker drops doubles.
+   * is sent. An interactive session takes no more while 4,096 requests and unread responses (messageThrottleStartThreshold) are there: `send` then waits
+   * until responses are read, so read them meanwhile. While the broker cannot be reached the same message is sent again and again, for up to `retryForMs`; the broker drops doubles.
    *
    * @throws `SoaError` with `InvalidArgument` (path and reason) for arguments that the WSDL does not allow; `SoapFaultError` when the broker refuses;
    * `ConnectionError`, the signal's reason.
