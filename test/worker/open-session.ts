@@ -1,0 +1,72 @@
+import type { Test } from 'tap'
+import { silent } from '../../core/log.ts'
+import { SETTINGS, type Settings } from '../../config/settings.ts'
+import { MemoryMessageStore } from '../../store/memory-store.ts'
+import type { SessionRecord } from '../../store/session-store.ts'
+import type { TaskInfo } from '../../store/placement-store.ts'
+import type { CallResult, SoapCaller } from '../../transport/channel.ts'
+import type { Envelope, Reading } from '../../wire/soap/envelope.ts'
+import { userDataHeader } from '../../wire/soap/hpc-headers.ts'
+import { DemandKeeper } from '../../broker/worker/demand.ts'
+import { ServiceFacts } from '../../broker/worker/service-facts.ts'
+import { BrokerSession } from '../../broker/worker/session.ts'
+import type { BrokerClient } from '../../broker/worker/broker-client.ts'
+import { ManualClock } from '../clock.ts'
+
+export const never: AbortSignal = new AbortController().signal
+export const FLUSH: { batchId: number, timeoutMs: number, signal: AbortSignal } = { batchId: -1, timeoutMs: 60_000, signal: never }
+
+export const request = (n: number, more: Partial<Envelope> = {}): Envelope => ({
+  v: 1, soap: 12, enc: 'utf8', action: 'urn:Echo', messageId: `urn:uuid:${n}`, userData: userDataHeader(String(n)), otherHeaders: [], prefixesInScope: [], body: Buffer.from(`<n>${n}</n>`), ...more,
+})
+export const reading = (envelope: Envelope, isFault = false): Reading => ({ envelope, batchId: -1, mustUnderstand: [], isFault, addressed: true })
+
+/** A session on a memory store whose one service instance echoes the body, unless the test says otherwise. */
+export async function open (t: Test, options: { durable?: boolean, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number } = {}) {
+  const clock = new ManualClock()
+  const defaults = Object.fromEntries(Object.entries(SETTINGS).map(([name, { default: value }]) => [name, value])) as unknown as Settings
+  const settings: Settings = { ...defaults, ...options.settings }
+  const record: SessionRecord = { sessionId: '7', service: 'Echo', durable: options.durable ?? false, priority: 2000, settings: {}, environment: {}, state: 'Starting', createdAt: '2026-01-01T00:00:00Z' }
+  const service = new ServiceFacts({ name: 'Echo', config: '', file: '/echo.config', documents: {}, addedAt: '' }, settings, 0, [
+    { name: 'Echo', action: 'urn:Echo', inputElement: 'n', oneWay: false },
+    { name: 'Tell', action: 'urn:Tell', inputElement: 'tell', oneWay: true },
+  ])
+  const ended: string[] = []
+  const states: string[] = []
+  const targets: number[] = []
+  const tasks: TaskInfo[] = Array.from({ length: options.instances ?? 1 }, (_, i) => ({ id: `1-${i}`, sessionId: '7', node: 'n1', machineName: 'n1', state: 'Running', capacity: 1, firstCoreIndex: i, address: 'http://127.0.0.1:1/', at: '' }))
+  const caller: SoapCaller = {
+    call: async sent => options.answer === undefined ? { outcome: 'answered', reading: reading({ ...sent, action: 'urn:EchoResponse' }) } : await options.answer(sent),
+    close: async () => {},
+  }
+  const store = new MemoryMessageStore()
+  const session: BrokerSession = new BrokerSession({
+    record,
+    service,
+    store,
+    demand: new DemandKeeper({
+      board: { put: async demand => { targets.push(demand.target) }, remove: async () => { targets.push(-1) } },
+      base: { sessionId: '7', service: 'Echo', priority: 2000, createdAt: '', coresPerUnit: 1, environment: {}, exclude: [], labels: {}, cancelGraceMs: 1 },
+      minUnits: undefined,
+      maxUnits: undefined,
+      callsPerUnit: 2,
+      idleTimeoutMs: settings.unitIdleTimeoutMs,
+      outstanding: () => session.counters.outstanding,
+      clock,
+      log: silent,
+    }),
+    events: {
+      snapshot: async () => ({ tasks, cursor: '0' }),
+      async * follow (_, __, signal) { await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true })) },
+    },
+    connect: () => caller,
+    taskFateTimeoutMs: 5000,
+    clock,
+    log: silent,
+    ended: (_, ending, why) => ended.push(`${ending}: ${why}`),
+    stateChanged: (_, state) => states.push(state),
+  })
+  await session.open()
+  t.teardown(async () => { const closing = session.close('destroyed'); await clock.advance(0); await closing })
+  return { session, clock, ended, states, targets, store, client: (id = 'c'): BrokerClient => session.client(id) }
+}
