@@ -51,6 +51,13 @@ export async function loadServiceFile (path: string, options: LoadOptions = {}):
   return { name, version, config, file, wsdlFile, documents, addedAt: new Date(now()).toISOString() }
 }
 
+/** A WSDL on disk with every document that it imports from there, by absolute path. Refuses with `ConfigFile_Invalid`. */
+export async function loadWsdlFile (path: string, warn: (warning: string) => void = () => {}): Promise<{ wsdlFile: string, documents: Readonly<Record<string, string>> }> {
+  const wsdlFile = resolve(path)
+  const refuse = (why: string, cause?: unknown): never => { throw new SoaError('ConfigFile_Invalid', { file: wsdlFile, why }, { cause }) }
+  return { wsdlFile, documents: await readDocuments(wsdlFile, refuse, warn) }
+}
+
 /** Every registration file below a folder, sorted; `node_modules` and hidden folders are passed over. */
 export async function findServiceFiles (folder: string): Promise<string[]> {
   const found: string[] = []

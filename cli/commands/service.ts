@@ -1,4 +1,6 @@
+import { basename } from 'node:path'
 import type { Command } from 'commander'
+import { CommandFailed, EXIT } from '../exit-codes.ts'
 import { HeadApi } from '../head-api.ts'
 import { print, table, type Io } from '../io.ts'
 import { addSettings } from '../options.ts'
@@ -26,6 +28,18 @@ export function serviceCommands (program: Command, io: Io): void {
         added.push(summary(one))
       }
       print(io, options.json, added.length === 1 ? added[0] : { items: added }, () => added.map(one => `${nameOf(one)} is registered (${one.file})`))
+    })
+
+  service.command('types <file>').description('print a contract as TypeScript, for BrokerClient<…>: of a registration file (NAME.config) or a WSDL')
+    .addHelpText('after', '\nExample:\n  soa service types examples/services/OptionPricer/OptionPricer.config > option-pricer.ts')
+    .action(async (file: string) => {
+      const { loadServiceFile, loadWsdlFile } = await import('../../config/load-services.ts')
+      const { loadWsdl } = await import('../../wsdl/document.ts')
+      const { typescriptOf } = await import('../../wsdl/typescript.ts')
+      const warn = (warning: string): void => io.err(`${file}: ${warning}`)
+      const { wsdlFile, documents } = /\.config$/i.test(file) ? await loadServiceFile(file, { env: io.env, warn }) : await loadWsdlFile(file, warn)
+      if (wsdlFile === undefined) throw new CommandFailed(EXIT.notFound, `${file} has no WSDL`)
+      io.out(typescriptOf(loadWsdl(documents, wsdlFile), basename(wsdlFile)).trimEnd())
     })
 
   addSettings(service.command('list').description('registered services'), 'client')
