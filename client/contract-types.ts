@@ -1,4 +1,4 @@
-/** What one operation takes and gives, as values (docs/services.md says how XML Schema types look). */
+/** What one operation takes and gives, as values (wsdl/schema/reader.ts says how XML Schema types look). */
 export interface OperationType {
   /** Members of the request's wrapper element. */
   readonly args: unknown

@@ -1,14 +1,7 @@
 import type { Response } from '../../client/index.ts'
 import { blackScholes } from './black-scholes.ts'
 import type { Row } from './book.ts'
-
-/** The contract as a type, so that a misspelt field does not compile. `soa service types OptionPricer` prints it. */
-export interface OptionPricer {
-  Price: {
-    args: { spot: number, strike: number, rate: number, volatility: number, years: number, isCall: boolean, seed: number }
-    result: { PriceResult?: { instance: string, price: number, standardError: number, taskId: string } | null }
-  }
-}
+import type { IOptionPricer } from './option-pricer.ts'
 
 /** Chance that a right price lies beyond it: 1 in 1.7 million. */
 export const MOST_STANDARD_ERRORS = 5
@@ -24,7 +17,7 @@ export interface Findings {
 }
 
 /** Reads responses to the end and compares each with Black and Scholes; user data is the row. `seen` hears how many there are so far. */
-export async function checkBook (responses: AsyncIterable<Pick<Response<OptionPricer>, 'userData' | 'fault' | 'result'>>, book: readonly Row[], seen: (responses: number) => void = () => {}): Promise<Findings> {
+export async function checkBook (responses: AsyncIterable<Pick<Response<IOptionPricer>, 'userData' | 'fault' | 'result'>>, book: readonly Row[], seen: (responses: number) => void = () => {}): Promise<Findings> {
   const times = new Uint32Array(book.length)
   const found: Findings = { responses: 0, wrong: [], worst: { row: -1, standardErrors: 0, money: 0 }, instances: new Set() }
   for await (const response of responses) {
@@ -36,7 +29,7 @@ export async function checkBook (responses: AsyncIterable<Pick<Response<OptionPr
     if (response.fault) { found.wrong.push(`row ${row}: ${response.fault.message}`); continue }
     const quote = response.result().PriceResult
     if (!quote) { found.wrong.push(`row ${row}: no price`); continue }
-    found.instances.add(quote.instance)
+    if (quote.instance !== null) found.instances.add(quote.instance)
     const expected = blackScholes(option)
     const money = Math.abs(quote.price - expected)
     const standardErrors = money / (quote.standardError + ROUNDING * option.spot)

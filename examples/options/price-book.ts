@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
 import { DurableSession, type BrokerClient } from '../../client/index.ts'
 import { readBook, type Row } from './book.ts'
-import { checkBook, MOST_STANDARD_ERRORS, type OptionPricer } from './check.ts'
+import { checkBook, MOST_STANDARD_ERRORS } from './check.ts'
+import type { IOptionPricer } from './option-pricer.ts'
 import { progress } from './progress.ts'
 
 /**
@@ -13,7 +14,7 @@ import { progress } from './progress.ts'
  * Ends with 0 only if every row came back once, and within five standard errors of Black and Scholes.
  */
 
-async function sendBook (client: BrokerClient<OptionPricer>, book: readonly Row[]): Promise<void> {
+async function sendBook (client: BrokerClient<IOptionPricer>, book: readonly Row[]): Promise<void> {
   await Promise.all(book.map(({ type, ...option }, row) => client.send('Price', { ...option, isCall: type === 'call' }, { userData: String(row) })))
   await client.endRequests()
 }
@@ -33,7 +34,7 @@ async function main (): Promise<number> {
 
   const session = await DurableSession.create({ service: 'OptionPricer', head })
   try {
-    const client = session.client<OptionPricer>('price-book')
+    const client = session.client<IOptionPricer>('price-book')
     out.write(`durable session ${session.id}: pricing ${count} European options by Monte Carlo\n`)
     const bar = progress(out, book.length)
     const began = performance.now()

@@ -1,10 +1,14 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { SoapFaultError } from '../../client/index.ts'
 import { blackScholes, normal } from '../../examples/options/black-scholes.ts'
 import { readBook, type Row } from '../../examples/options/book.ts'
 import { checkBook } from '../../examples/options/check.ts'
+import { asset } from '../../core/assets.ts'
+import { loadWsdl } from '../../wsdl/document.ts'
+import { typescriptOf } from '../../wsdl/typescript.ts'
 import { Cluster } from '../e2e/cluster.ts'
 
 t.setTimeout(300_000)
@@ -59,4 +63,9 @@ t.test('price-book: prices part of the book on a grid, and says so in JSON', asy
   t.equal(code, 0, stderr)
   t.match(JSON.parse(stdout), { sent: 200, responses: 200, isRight: true, wrong: 0, urls: { soap: RegExp(`^${cluster.head}/\\d+/Http$`) } })
   t.match(stderr, /10 % \(20 of 200 responses\)[^]*100 % \(200 of 200 responses\)/)
+})
+
+t.test('price-book: its types are those that "soa service types" prints for the service', async t => {
+  const wsdl = asset('examples/services/OptionPricer/OptionPricer.wsdl')
+  t.equal(readFileSync(asset('examples/options/option-pricer.ts'), 'utf8'), typescriptOf(loadWsdl({ [wsdl]: readFileSync(wsdl, 'utf8') }, wsdl), 'OptionPricer.wsdl'))
 })
