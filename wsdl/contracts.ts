@@ -4,8 +4,10 @@
  * A .NET reader walks forward only, so the order of the fields is the order on the wire.
  */
 
-/** Simple types of fields. `xml`: bytes that are written as they are (replies only). */
-export type FieldType = 'int' | 'long' | 'string' | 'boolean' | 'xml'
+import { BROKER_INITIALIZATION_RESULT, CLUSTER_INFO, DICTIONARY, SESSION_ALLOCATE_INFO, SESSION_INFO, SESSION_START_INFO, STRINGS, VERSION, VERSIONS, type DataType } from './data-contracts.ts'
+
+/** `xml`: bytes that are written as they are (replies only). */
+export type FieldType = DataType | 'xml'
 
 export type Field = readonly [name: string, type: FieldType]
 
@@ -50,6 +52,35 @@ export const BROKER_CONTROLLER = contract('http://hpc.microsoft.com/brokercontro
     out: [['azureResponseQueueUri', 'string'], ['azureResponseBlobUri', 'string']]
   },
   Ping: { in: [], out: [] }
+})
+
+const START_INFO = ['info', SESSION_START_INFO] as const
+const SESSION_ID = ['sessionId', 'string'] as const
+/** The two pings spell it so. */
+const PINGED_ID = ['sessionID', 'string'] as const
+
+/** [wire-contract] 1.1 */
+export const SESSION_LAUNCHER = contract('http://hpc.microsoft.com/sessionlauncher/', 'ISessionLauncher', {
+  GetServerVersion: { in: [], out: [['GetServerVersionResult', VERSION]] },
+  Allocate: { in: [START_INFO, ['endpointPrefix', 'string']], out: [['AllocateResult', SESSION_ALLOCATE_INFO]] },
+  AllocateDurable: { in: [START_INFO, ['endpointPrefix', 'string']], out: [['AllocateDurableResult', SESSION_ALLOCATE_INFO]] },
+  GetInfo: { in: [['endpointPrefix', 'string'], SESSION_ID], out: [['GetInfoResult', SESSION_INFO]] },
+  Terminate: { in: [SESSION_ID], out: [] },
+  GetServiceVersions: { in: [['serviceName', 'string']], out: [['GetServiceVersionsResult', VERSIONS]] },
+  GetSOAConfiguration: { in: [['key', 'string']], out: [['GetSOAConfigurationResult', 'string']] },
+  GetSOAConfigurations: { in: [['keys', STRINGS]], out: [['GetSOAConfigurationsResult', DICTIONARY]] },
+  GetClusterInfo: { in: [], out: [['GetClusterInfoResult', CLUSTER_INFO]] }
+})
+
+/** [wire-contract] 1.2. GetActiveBrokerIdList sends strings, as HPC Pack's server does; its client's copy of the contract says int, and never calls it. */
+export const BROKER_LAUNCHER = contract('http://hpc.microsoft.com/brokerlauncher/', 'IBrokerLauncher', {
+  Create: { in: [START_INFO, SESSION_ID], out: [['CreateResult', BROKER_INITIALIZATION_RESULT]] },
+  CreateDurable: { in: [START_INFO, SESSION_ID], out: [['CreateDurableResult', BROKER_INITIALIZATION_RESULT]] },
+  Attach: { in: [SESSION_ID], out: [['AttachResult', BROKER_INITIALIZATION_RESULT]] },
+  Close: { in: [SESSION_ID], out: [] },
+  PingBroker: { in: [PINGED_ID], out: [['PingBrokerResult', 'boolean']] },
+  PingBroker2: { in: [PINGED_ID], out: [['PingBroker2Result', 'string']] },
+  GetActiveBrokerIdList: { in: [], out: [['GetActiveBrokerIdListResult', STRINGS]] }
 })
 
 /** [wire-contract] 1.6: what a broker says to a service host's controller. */

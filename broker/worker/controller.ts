@@ -1,12 +1,12 @@
 import { SoaError } from '../../core/errors.ts'
-import type { Envelope, SoapVersion } from '../../wire/soap/envelope.ts'
-import { HPC, WSA, WSA_NONE } from '../../wire/soap/envelope.ts'
+import type { SoapVersion } from '../../wire/soap/envelope.ts'
 import { messageIdHeader, requestActionHeader } from '../../wire/soap/hpc-headers.ts'
 import { writeEnvelope } from '../../wire/soap/write.ts'
 import type { StoredResponse } from '../../store/message-store.ts'
-import type { SoapEndpoint, SoapReply, SoapRequest } from '../../transport/channel.ts'
-import { BROKER_CONTROLLER, operationOf, type Operation } from '../../wsdl/contracts.ts'
-import { decodeRequest, encodeReply, type Value, type Values } from '../../wsdl/shapes.ts'
+import type { SoapEndpoint } from '../../transport/channel.ts'
+import { serveContract, type ContractCall as Call } from '../../transport/serve-contract.ts'
+import { BROKER_CONTROLLER } from '../../wsdl/contracts.ts'
+import type { Values } from '../../wsdl/shapes.ts'
 import { writePulledPage } from '../../wsdl/pulled-page.ts'
 import { checkClientId } from './front-end.ts'
 import type { BrokerSession } from './session.ts'
@@ -14,13 +14,9 @@ import type { BrokerSession } from './session.ts'
 /** One page of PullResponses: a client's window of 512 small responses fits, 512 of the largest messages must not. */
 export const MAX_PAGE_BYTES = 16 * 1024 * 1024
 
-type Name = keyof typeof BROKER_CONTROLLER.operations
-
-/** Fields that are checked before an operation runs ([wire-contract] 1.3). */
-interface Call { fields: Record<string, Value>, signal: AbortSignal }
-
 const text = (call: Call, field: string): string => String(call.fields[field] ?? '')
 
+/** A field that is checked before its operation runs ([wire-contract] 1.3). */
 function whole (call: Call, field: string, least: number, alsoInfinite = false): number {
   const value = call.fields[field]
   if (typeof value !== 'number') throw new SoaError('InvalidArgument', { argument: field, why: 'is missing' })
@@ -53,7 +49,7 @@ export function controller (session: BrokerSession): SoapEndpoint {
     return writePulledPage(page.endOfMessages, page.responses.map(embedded))
   }
 
-  const OPERATIONS: { readonly [N in Name]: (call: Call) => Promise<Values | Buffer> } = {
+  return serveContract(BROKER_CONTROLLER, settings, {
     Flush: call => commit(call, false),
     EndRequests: call => commit(call, true),
     PullResponses: pull,
@@ -62,30 +58,7 @@ export function controller (session: BrokerSession): SoapEndpoint {
     async GetRequestsCount (call) { return { GetRequestsCountResult: session.client(checkClientId(text(call, 'clientId'))).queue.committed } },
     async GetResponsesAQ () { throw new SoaError('Broker_UnsupportedOperation', { operation: 'GetResponsesAQ', why: 'there are no Azure queues here; use PullResponses' }) },
     async Ping () { return {} },
-  }
-
-  async function handle ({ reading, signal }: SoapRequest): Promise<SoapReply> {
-    const { envelope } = reading
-    refuseUnknownHeaders(reading.mustUnderstand)
-    const found = operationOf(BROKER_CONTROLLER, envelope.action, reading.bodyElement)
-    if (found === undefined) throw new SoaError('actionNotSupported', { action: envelope.action || (reading.bodyElement ?? '(none)') })
-    const { name, operation } = found
-    const fields = decodeRequest(operation, envelope.body, envelope.prefixesInScope)
-    const result = await OPERATIONS[name]({ fields, signal })
-    return { envelope: reply(operation, envelope, Buffer.isBuffer(result) ? result : encodeReply(operation, result)) }
-  }
-
-  return { limits: settings, handle }
-}
-
-/** Headers that every endpoint of ours understands: addressing and HPC's own. */
-export function refuseUnknownHeaders (mustUnderstand: readonly string[]): void {
-  const unknown = mustUnderstand.find(name => ![WSA, WSA_NONE, HPC].some(namespace => name.startsWith(`{${namespace}}`)))
-  if (unknown !== undefined) throw new SoaError('mustUnderstand', { header: unknown })
-}
-
-function reply (operation: Operation, request: Envelope, body: Buffer): Envelope {
-  return { v: 1, soap: request.soap, enc: 'utf8', action: operation.replyAction, relatesTo: request.messageId, otherHeaders: [], prefixesInScope: [], body }
+  })
 }
 
 /** A response as one SOAP 1.1 envelope inside PullResponses: with the Action header of `addressing/none`, the only place where a client finds the reply's action. */
