@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import { FAULTS, isSoaError, type FaultName, type FaultRow } from '../core/errors.ts'
+import { FAULTS, isSoaError, SoaError, type FaultName, type FaultRow } from '../core/errors.ts'
 import type { Problem } from './contract.ts'
 
 /** A refusal that came as `application/problem+json` from a worker: it goes to the caller as it is. */
@@ -12,6 +12,10 @@ export class Refusal extends Error {
     this.problem = problem
   }
 }
+
+/** For callers who speak SOAP: a worker's refusal has lost its fault's context on the way, but its sentence has all that people need. Anything else is passed on. */
+export const asSoaError = (thrown: unknown, sessionId: string): unknown =>
+  thrown instanceof Refusal ? new SoaError('Broker_SessionFailure', { sessionId, why: thrown.message }, { cause: thrown }) : thrown
 
 /** Faults whose HTTP status is not just 400 for the sender's and 500 for our own. */
 const STATUS: Partial<Record<FaultName, number>> = {

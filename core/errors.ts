@@ -40,6 +40,7 @@ export const FAULTS = {
   Broker_InvalidConfiguration: { code: 0x0300000e, blame: 'sender', text: '{0}: {1}', context: ['setting', 'why'] },
   Broker_SessionIdAlreadyExists: { code: 0x0300000f, blame: 'sender', text: 'session {0} exists already', context: ['sessionId'] },
   Broker_InvalidSessionId: { code: 0x03000010, blame: 'sender', text: '{0} is no session id', context: ['sessionId'] },
+  Broker_BindingSecurityModeMismatched: { code: 0x03000011, blame: 'sender', text: 'Secure is true, but connections are not secured here; ask for a session with Secure=false', context: [] },
   Broker_InvalidClientIdOrTooLong: { code: 0x03000016, blame: 'sender', text: 'the client id is longer than 128 characters or has other characters than letters, digits, blank and _ - { }', context: [] },
   Broker_ClientIdNotMatch: { code: 0x03000017, blame: 'sender', text: 'this connection belongs to another client id', context: [] },
   Session_ValidateJobFailed_AlreadyFinished: { code: 0x0300001b, blame: 'sender', text: 'session {0} is finished', context: ['sessionId'] },

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isSoaError, SoaError } from '../../core/errors.ts'
+import { isSoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { SoapEndpoint } from '../../transport/channel.ts'
 import { soapRequestListener } from '../../transport/http/listener.ts'
-import { Refusal, toProblem } from '../problem.ts'
+import { asSoaError, toProblem } from '../problem.ts'
 import type { SessionRaising } from './session-raising.ts'
 import { isUnknownThere } from './worker-link.ts'
 
@@ -49,8 +49,7 @@ export class FrontDoor {
     if (sessionId === undefined) return false
     this.#take(sessionId, req, res, isReturned).catch(thrown => {
       const { log, limits } = this.#needs
-      // A worker's refusal has lost its fault's context on the way; its sentence has all that people need.
-      const error: unknown = thrown instanceof Refusal ? new SoaError('Broker_SessionFailure', { sessionId, why: thrown.message }, { cause: thrown }) : thrown
+      const error = asSoaError(thrown, sessionId)
       if (!isSoaError(error)) log.error({ sessionId, method: req.method, url: req.url, err: error }, 'request for a session failed')
       if (res.headersSent) res.destroy()
       else soapRequestListener({ route: () => refusing(error, limits), log })(req, res, false)

@@ -1,5 +1,5 @@
 import { chmod, mkdir, readFile, rm, stat } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +13,7 @@ import { refuseOpenAddress } from '../../config/addresses.ts'
 import { findServiceFiles, loadServiceFile } from '../../config/load-services.ts'
 import type { AllSettings } from '../../config/settings.ts'
 import { checkDurable } from '../../store/redis-check.ts'
+import { RedisAllocations } from '../../store/redis-allocations.ts'
 import { RedisDemandBoard, RedisPlacement } from '../../store/redis-placement.ts'
 import { RedisServiceRegistry } from '../../store/redis-services.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
@@ -20,6 +21,7 @@ import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
 import { RedisTimers } from '../../store/redis-timers.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
 import { forward } from '../../transport/http/forward.ts'
+import { soapRequestListener } from '../../transport/http/listener.ts'
 import { relayListener } from '../../transport/relay.ts'
 import { Chores } from './chores.ts'
 import { FrontDoor } from './front-door.ts'
@@ -31,6 +33,7 @@ import { advertised, baseUrlOf } from './rest/base-url.ts'
 import { SessionLauncher } from './session-launcher.ts'
 import { SessionRaising } from './session-raising.ts'
 import { RETENTION, SessionSweep } from './session-sweep.ts'
+import { launchers } from './soap/launchers.ts'
 import { Turns } from './turns.ts'
 import { WorkerPool } from './worker-pool.ts'
 import { startWorker } from './worker-process.ts'
@@ -70,6 +73,8 @@ const RELAY_GRACE_MS = 1000
 /** Longest wait for a broker, for whoever creates or calls a session ([broker-behaviour] 1.5). */
 const WORKER_READY_MS = 60_000
 const SWEEP_LATE_MS = 5000
+/** An allocated session that is not created within this time is forgotten: HPC Pack's client gives a create 5 min in all ([broker-behaviour] 1.8). */
+const ALLOCATION_MS = 600_000
 
 /** The head. The only file of this room that opens things and says `new` for others. Refuses to start on a Redis that would lose what is promised. */
 export async function headMain (options: HeadOptions): Promise<RunningHead> {
@@ -94,6 +99,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     const stored = { redis, prefix, log, timeoutMs, clock }
     const sessions = new RedisSessionStore(stored)
     const directory = new RedisWorkerDirectory(stored)
+    const allocations = new RedisAllocations(stored, { keptMs: ALLOCATION_MS, most: settings.maxSessions })
     const services = new RedisServiceRegistry(stored)
     const demand = new RedisDemandBoard(stored)
     const placementStore = new RedisPlacement(stored)
@@ -122,7 +128,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       sessions, pool, demand, turns, purgeQueues, clock, raiseLater: sessionId => chores.ask('raise', sessionId), limits: { raiseTimeoutMs: WORKER_READY_MS }, log: room('sessions'), signal: life.signal
     })
     const launcher = new SessionLauncher({
-      sessions, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
+      sessions, allocations, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
     })
     const chores: Chores = new Chores({
       connection: bullRedis,
@@ -151,17 +157,22 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
 
     const door = new FrontDoor({ raising, forward: (req, res, socketPath) => forward(req, res, { socketPath }), limits: settings, log: room('front door') })
     const told = { advertise: '', listening: '' }
+    const soap = launchers({ launcher, raising, sessions, services, settings, clusterName: prefix, log: room('launchers') })
+    const baseUrl = (request: { headers: IncomingHttpHeaders }): string => baseUrlOf(request.headers, told)
     const app = life.own(await restServer({
       launcher,
       raising,
       nodes: placementStore,
       services,
       settings,
-      baseUrl: request => baseUrlOf(request.headers, told),
+      baseUrl,
       now: () => clock.now(),
       version: (JSON.parse(await readFile(asset('package.json'), 'utf8')) as { version: string }).version,
       // By its Unix socket come requests that a worker got and that are for somebody else; all others by the relay.
-      server: handle => createServer((req, res) => { if (!door.take(req, res, req.socket.remoteFamily === undefined)) handle(req, res) }),
+      server: handle => {
+        const ours = soapRequestListener({ route: soap, fallback: handle, baseUrl, log: room('launchers') })
+        return createServer((req, res) => { if (!door.take(req, res, req.socket.remoteFamily === undefined)) ours(req, res, false) })
+      },
       beside: app => {
         healthRoutes(app, {
           clock,

@@ -4,6 +4,7 @@ import { newSessionId } from '../../core/ids.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { DemandBoard } from '../../store/placement-store.ts'
+import type { Allocations, SessionOrder } from '../../store/redis-allocations.ts'
 import type { ServiceRegistry } from '../../store/service-registry.ts'
 import type { SessionQuery, SessionRecord, SessionStore } from '../../store/session-store.ts'
 import type { SessionView } from '../contract.ts'
@@ -16,6 +17,7 @@ import type { Worker, WorkerPool } from './worker-pool.ts'
 
 export interface LauncherNeeds {
   sessions: SessionStore
+  allocations: Allocations
   services: ServiceRegistry
   pool: Pick<WorkerPool, 'sessions' | 'workers' | 'refresh' | 'release' | 'find' | 'doubt'>
   raising: SessionRaising
@@ -52,18 +54,31 @@ export class SessionLauncher {
     const wanted = await sessionRecord(request, services, defaults, clock.now())
     return this.#creates.run(async () => {
       await this.#refuseTooMany()
-      const record = await this.#takeId(wanted)
-      const { sessionId } = record
-      return this.#needs.turns.run(sessionId, async () => {
-        try {
-          const worker = await this.#needs.raising.serve(record)
-          return await this.#seen(sessionId, worker)
-        } catch (error) {
-          // Nobody was told its id, so nobody could ever close it.
-          await this.#forget(record).catch(err => this.#needs.log.error({ sessionId, err }, 'traces of a session that did not start are left'))
-          throw error
-        }
-      })
+      return this.#begin(await this.#takeId(wanted, record => this.#needs.sessions.create(record)))
+    })
+  }
+
+  /** All that `create` would refuse is refused now; what is left is kept under a new id for `start`, which any head can do. Nobody else sees it until then. */
+  async allocate (request: SessionRequest): Promise<SessionRecord> {
+    const { services, sessions, allocations, defaults, clock } = this.#needs
+    const wanted = await sessionRecord(request, services, defaults, clock.now())
+    await this.#refuseTooMany()
+    return this.#takeId(wanted, async ({ sessionId }) => await sessions.get(sessionId) === undefined && await allocations.keep(sessionId, wanted))
+  }
+
+  /** Starts an allocated session, once its broker takes requests. A start that failed can be tried again. */
+  async start (sessionId: string, durable: boolean): Promise<SessionSeen> {
+    const { sessions, allocations, clock, log } = this.#needs
+    const wanted = await allocations.get(sessionId)
+    if (wanted === undefined) throw new SoaError(await sessions.get(sessionId) === undefined ? 'InvalidSessionId' : 'Broker_SessionIdAlreadyExists', { sessionId })
+    if (wanted.durable !== durable) throw new SoaError('InvalidArgument', { argument: 'sessionId', why: `session ${sessionId} was allocated as ${wanted.durable ? 'a durable' : 'an interactive'} one` })
+    return this.#creates.run(async () => {
+      await this.#refuseTooMany()
+      const record = { ...wanted, sessionId, createdAt: new Date(clock.now()).toISOString() }
+      if (!await sessions.create(record)) throw new SoaError('Broker_SessionIdAlreadyExists', { sessionId })
+      const seen = await this.#begin(record)
+      await allocations.remove(sessionId).catch(err => log.warn({ sessionId, err }, 'allocation of a started session is left; it goes by itself'))
+      return seen
     })
   }
 
@@ -127,8 +142,9 @@ export class SessionLauncher {
 
   /** Destroys the session: no key is left. Again, or with an id that nobody has: nothing happens. */
   async close (sessionId: string): Promise<void> {
-    const { sessions, pool, turns } = this.#needs
+    const { sessions, allocations, pool, turns } = this.#needs
     await turns.run(sessionId, async () => {
+      await allocations.remove(sessionId)
       const record = await sessions.get(sessionId)
       if (record === undefined) return
       const worker = record.worker === undefined ? undefined : await pool.find(record.worker)
@@ -172,11 +188,26 @@ export class SessionLauncher {
     if (pool.sessions >= limits.maxSessions) throw new SoaError('Broker_TooManyBrokerRunning', { limit: limits.maxSessions })
   }
 
-  async #takeId (wanted: Omit<SessionRecord, 'sessionId'>): Promise<SessionRecord> {
+  /** A new record is put at a worker. */
+  async #begin (record: SessionRecord): Promise<SessionSeen> {
+    const { sessionId } = record
+    return this.#needs.turns.run(sessionId, async () => {
+      try {
+        const worker = await this.#needs.raising.serve(record)
+        return await this.#seen(sessionId, worker)
+      } catch (error) {
+        // Nobody was told that it started, so nobody would ever close it.
+        await this.#forget(record).catch(err => this.#needs.log.error({ sessionId, err }, 'traces of a session that did not start are left'))
+        throw error
+      }
+    })
+  }
+
+  async #takeId (wanted: SessionOrder, take: (record: SessionRecord) => Promise<boolean>): Promise<SessionRecord> {
     // 1,000 sessions out of 2^31 numbers: a second draw is needed once in two million creates. Ten in a row is a broken source of chance.
     for (let tried = 0; tried < 10; tried++) {
       const record = { ...wanted, sessionId: newSessionId() }
-      if (await this.#needs.sessions.create(record)) return record
+      if (await take(record)) return record
     }
     throw new SoaError('UnknownError', { why: 'no free session id was found' })
   }

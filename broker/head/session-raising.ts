@@ -47,6 +47,11 @@ export class SessionRaising {
    * `raiseTimeoutMs`; then, and for sessions that are over, the refusal says why.
    */
   async locate (sessionId: string): Promise<Worker> {
+    return await this.servedBy(sessionId) ?? await this.#raiseInTime(sessionId)
+  }
+
+  /** The worker that serves the session now, undefined: nobody; nothing is raised. `InvalidSessionId` when there is no such session. */
+  async servedBy (sessionId: string): Promise<Worker | undefined> {
     const { sessions, pool } = this.#needs
     let record: SessionRecord | undefined
     try {
@@ -58,8 +63,7 @@ export class SessionRaising {
       return worker
     }
     if (record === undefined) throw new SoaError('InvalidSessionId', { sessionId })
-    const worker = record.worker === undefined || !isServed(record) ? undefined : await pool.find(record.worker)
-    return worker ?? await this.#raiseInTime(sessionId)
+    return record.worker === undefined || !isServed(record) ? undefined : await pool.find(record.worker)
   }
 
   /** Raises the session now, if it is one that nobody serves; otherwise nothing happens. What the short job `raise` calls. */

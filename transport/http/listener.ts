@@ -11,6 +11,8 @@ export interface SoapOverHttp {
   route (path: string): SoapEndpoint | undefined | Promise<SoapEndpoint | undefined>
   /** Takes requests for paths that `route` does not know; without one they get 404. */
   fallback? (request: IncomingMessage, response: ServerResponse): void
+  /** What a caller is told that we are called (SoapRequest.baseUrl). Default: its Host header, else the address that it reached. */
+  baseUrl? (request: IncomingMessage): string
   readonly log: Logger
   /** Bytes of bodies on their way in at once, in all; further ones wait unread. Default 256 MiB. */
   readonly maxReceivingBytes?: number
@@ -62,7 +64,7 @@ export function soapServer (options: SoapOverHttp): Server {
 
 /** Answers one request; `expectsContinue` when the client waits for "100 Continue" (a server's `checkContinue` event). */
 export function soapRequestListener (options: SoapOverHttp): (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean) => void {
-  const { log } = options
+  const { log, baseUrl = hostOf } = options
   const needs = { receiving: new ReceivingBytes(options.maxReceivingBytes ?? 268_435_456), receiveIdleTimeoutMs: options.receiveIdleTimeoutMs ?? 120_000, log }
   const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {
     const { path, query } = target(request.url ?? '/')
@@ -74,7 +76,7 @@ export function soapRequestListener (options: SoapOverHttp): (request: IncomingM
       options.fallback(request, response)
     } else if (request.method === 'POST') {
       await exchange(request, response, endpoint, { path, baseUrl: baseUrl(request), expectsContinue }, needs)
-    } else await look(request, response, endpoint, path, query)
+    } else await look(request, response, endpoint, { path, query, baseUrl: baseUrl(request) })
   }
   return (request, response, expectsContinue) => {
     serve(request, response, expectsContinue).catch(error => {
@@ -86,13 +88,14 @@ export function soapRequestListener (options: SoapOverHttp): (request: IncomingM
 }
 
 /** GET: the WSDL and the help page of an endpoint. */
-async function look (request: IncomingMessage, response: ServerResponse, endpoint: SoapEndpoint, path: string, query: string): Promise<void> {
+async function look (request: IncomingMessage, response: ServerResponse, endpoint: SoapEndpoint, at: { path: string, query: string, baseUrl: string }): Promise<void> {
+  const { path } = at
   if (endpoint.get === undefined || (request.method !== 'GET' && request.method !== 'HEAD')) {
     response.setHeader('allow', endpoint.get === undefined ? 'POST' : 'GET, HEAD, POST')
     sentence(request, response, 405, `${request.method} is not served at ${path.slice(0, 200)}; SOAP requests are sent with POST`)
     return
   }
-  const page = await endpoint.get({ path, query, baseUrl: baseUrl(request) })
+  const page = await endpoint.get(at)
   if (page === undefined) { sentence(request, response, 404, `nothing is served at ${path.slice(0, 200)}`); return }
   const body = Buffer.from(page.body)
   response.writeHead(page.status, { 'content-type': page.contentType, 'content-length': body.length }).end(body)
@@ -107,7 +110,7 @@ function target (url: string): { path: string, query: string } {
 }
 
 /** What the caller calls us. A Host header that is no host comes from nobody who will follow our addresses, so it is not repeated in them. */
-function baseUrl (request: IncomingMessage): string {
+function hostOf (request: IncomingMessage): string {
   const host = request.headers.host
   if (host !== undefined && /^(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/.test(host)) return `http://${host}`
   const { localAddress, localPort } = request.socket

@@ -1,0 +1,59 @@
+import type { Settings } from '../../../config/settings.ts'
+import type { SessionRecord } from '../../../store/session-store.ts'
+import { toVersion } from '../../../wsdl/data-contracts.ts'
+import type { Values } from '../../../wsdl/shapes.ts'
+
+/** What is told of the version of this server: HPC Pack's current generation of these contracts. */
+export const SERVER_VERSION = '5.0.0.0'
+
+/** PingBroker2's answer when the session has no broker ([wire-contract] 1.2). */
+export const BROKER_NOT_EXIST = 'PingBroker2Result_BrokerNotExist'
+
+/** How often clients ask for their broker, in ms, and how many failures they bear (HPC Pack's defaults, [wire-contract] 2.6). */
+const HEARTBEAT = { ClientBrokerHeartbeatInterval: 20_000, ClientBrokerHeartbeatRetryCount: 3 }
+
+/** A list of addresses by transport scheme: NetTcp, Http, Custom, WebAPI, NetHttp, AzureStorage, and one more as HPC Pack sends it; what is not served is nil. */
+const bySchemes = (http?: string): Array<string | undefined> => [undefined, http, undefined, undefined, undefined, undefined, undefined]
+
+export const brokerLauncherAddress = (baseUrl: string): string => `${baseUrl}/BrokerLauncher`
+
+/** BrokerInitializationResult: all that a client needs to call a session's broker. */
+export function brokerInitializationResult (sessionId: string, brokerUniqueId: string, settings: Settings, baseUrl: string): Values {
+  return {
+    BrokerEpr: bySchemes(`${baseUrl}/${sessionId}/Http`),
+    BrokerUniqueId: brokerUniqueId,
+    ...HEARTBEAT,
+    ControllerEpr: bySchemes(`${baseUrl}/${sessionId}/Http/Controller`),
+    MaxMessageSize: settings.maxMessageSize,
+    ResponseEpr: bySchemes(), // responses are pulled over HTTP
+    ServiceOperationTimeout: int(settings.serviceOperationTimeout),
+    SupportsMessageDetails: false,
+    UseAzureQueue: false
+  }
+}
+
+/** The state of HPC's service job; clients parse the name, so there must be one. A suspended session is served on the next call: to clients it runs. */
+const JOB_STATE: Readonly<Record<SessionRecord['state'], string>> = { Starting: 'Queued', Running: 'Running', Suspended: 'Running', Canceled: 'Canceled', Finished: 'Finished', Failed: 'Failed' }
+
+/** SessionInfo: what a client needs to attach. The addresses of the broker come with Attach's answer, so they are nil here, as HPC Pack has it. */
+export function sessionInfo (record: SessionRecord, settings: Settings, baseUrl: string): Values {
+  return {
+    BrokerLauncherEpr: brokerLauncherAddress(baseUrl),
+    ...HEARTBEAT,
+    Durable: record.durable,
+    Id: record.sessionId,
+    JobState: JOB_STATE[record.state],
+    Secure: false,
+    ServerVersion: toVersion(SERVER_VERSION),
+    ServiceOperationTimeout: int(settings.serviceOperationTimeout),
+    ServiceVersion: toVersion(record.version),
+    SessionACL: [],
+    SessionOwner: 'Everyone',
+    TransportScheme: 'Http',
+    UseAad: false,
+    UseInprocessBroker: false
+  }
+}
+
+/** A setting that may be larger than the contract's int. */
+const int = (value: number): number => Math.min(value, 2 ** 31 - 1)

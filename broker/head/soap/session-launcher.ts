@@ -1,0 +1,88 @@
+import { SoaError } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
+import type { AllSettings } from '../../../config/settings.ts'
+import type { ServiceRegistry } from '../../../store/service-registry.ts'
+import type { SessionRecord, SessionStore } from '../../../store/session-store.ts'
+import type { ContractCall, Operations } from '../../../transport/serve-contract.ts'
+import type { SESSION_LAUNCHER } from '../../../wsdl/contracts.ts'
+import { toVersion } from '../../../wsdl/data-contracts.ts'
+import type { Values } from '../../../wsdl/shapes.ts'
+import type { SessionLauncher } from '../session-launcher.ts'
+import { settingsFor } from '../session-request.ts'
+import { brokerLauncherAddress, SERVER_VERSION, sessionInfo } from './answers.ts'
+import { sessionRequest } from './start-info.ts'
+
+export interface SessionLauncherNeeds {
+  launcher: Pick<SessionLauncher, 'allocate' | 'close'>
+  sessions: Pick<SessionStore, 'get'>
+  services: Pick<ServiceRegistry, 'get' | 'list'>
+  settings: AllSettings
+  /** Of the cluster, for GetClusterInfo. */
+  clusterName: string
+  log: Logger
+}
+
+/** Which addresses a client wants. All get those over HTTP; what cannot be meant is refused. */
+const PREFIXES = /^(?:https?|net\.tcp):\/\/$/i
+
+/** A session's id in a call: text that no session can have is refused like an id that none has. */
+export function idIn (call: ContractCall, field = 'sessionId'): string {
+  const sessionId = String(call.fields[field] ?? '').trim()
+  if (!/^[1-9]\d{0,9}$/.test(sessionId)) throw new SoaError('InvalidSessionId', { sessionId: sessionId.slice(0, 100) })
+  return sessionId
+}
+
+/**
+ * `/SessionLauncher`: HPC's ISessionLauncher ([wire-contract] 1.1). Allocate checks everything and keeps the order, because a .NET client tries a Create
+ * that was refused 20 times before it tells its user why; the session starts with IBrokerLauncher's Create.
+ */
+export function sessionLauncherOperations (needs: SessionLauncherNeeds): Operations<keyof typeof SESSION_LAUNCHER.operations> {
+  const { launcher, sessions, services, settings, clusterName, log } = needs
+  /** Seconds. HPC Pack's clients of a broker of their own ask for it. */
+  const configuration: Readonly<Record<string, string>> = { TaskCancelGracePeriod: String(Math.round(settings.taskCancelGracePeriod / 1000)) }
+  const configured = (key: string): string | undefined => Object.hasOwn(configuration, key) ? configuration[key] : undefined
+
+  async function allocate (call: ContractCall, durable: boolean): Promise<Values> {
+    checkPrefix(call)
+    const { request, idle } = sessionRequest(call.fields.info, durable)
+    const record = await launcher.allocate(request)
+    if (idle.length > 0) log.warn({ sessionId: record.sessionId, service: record.service, members: idle }, 'members of the start info have no effect here')
+    return { BrokerLauncherEpr: [brokerLauncherAddress(call.baseUrl)], Id: record.sessionId, ServiceVersion: toVersion(record.version) }
+  }
+
+  async function record (sessionId: string): Promise<SessionRecord> {
+    const found = await sessions.get(sessionId)
+    if (found === undefined) throw new SoaError('InvalidSessionId', { sessionId })
+    return found
+  }
+
+  return {
+    async GetServerVersion () { return { GetServerVersionResult: toVersion(SERVER_VERSION) } },
+    async Allocate (call) { return { AllocateResult: await allocate(call, false) } },
+    async AllocateDurable (call) { return { AllocateDurableResult: await allocate(call, true) } },
+    async GetInfo (call) {
+      checkPrefix(call)
+      const session = await record(idIn(call))
+      const runsWith = settingsFor(await services.get(session.service, session.version), session.settings, settings)
+      return { GetInfoResult: sessionInfo(session, runsWith, call.baseUrl) }
+    },
+    async Terminate (call) { await launcher.close(idIn(call)); return {} },
+    async GetServiceVersions (call) {
+      const serviceName = String(call.fields.serviceName ?? '')
+      const found = (await services.list()).filter(({ name }) => name.toLowerCase() === serviceName.toLowerCase())
+      if (found.length === 0) throw new SoaError('Service_NotFound', { serviceName: serviceName.slice(0, 255) })
+      return { GetServiceVersionsResult: found.map(({ version }) => toVersion(version)).filter(version => version !== undefined) }
+    },
+    async GetSOAConfiguration (call) { return { GetSOAConfigurationResult: configured(String(call.fields.key ?? '')) } },
+    async GetSOAConfigurations (call) {
+      const keys = (call.fields.keys ?? []) as readonly unknown[]
+      return { GetSOAConfigurationsResult: Object.fromEntries(keys.map(key => [String(key), configured(String(key))])) }
+    },
+    async GetClusterInfo () { return { GetClusterInfoResult: { ClusterId: clusterName, ClusterName: clusterName } } }
+  }
+}
+
+function checkPrefix (call: ContractCall): void {
+  const prefix = String(call.fields.endpointPrefix ?? '')
+  if (!PREFIXES.test(prefix)) throw new SoaError('InvalidArgument', { argument: 'endpointPrefix', why: `http://, https:// or net.tcp://, not ${JSON.stringify(prefix.slice(0, 100))}` })
+}
