@@ -11,7 +11,7 @@ const XSI = 'http://www.w3.org/2001/XMLSchema-instance'
 const { operations: sessionLauncher } = SESSION_LAUNCHER
 const { operations: brokerLauncher } = BROKER_LAUNCHER
 
-const contracts = Object.entries(tables).filter((entry): entry is [string, DataContract] => typeof entry[1] === 'object' && entry[1].kind === 'contract')
+const contracts = Object.entries(tables as Record<string, unknown>).filter((entry): entry is [string, DataContract] => (entry[1] as { kind?: string }).kind === 'contract')
 
 t.test('data contracts: members stand in the alphabet\'s order, by code unit', async t => {
   t.equal(contracts.length, 6)
