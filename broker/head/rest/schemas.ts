@@ -61,8 +61,7 @@ const session = object({
   counters,
   clients: list(ref('Client')),
   tasks: list(ref('Task')),
-  bytes: orNull(count('kept in the store')),
-  lastFailure: object({ taskId: text(''), node: text(''), at: text('', { format: 'date-time' }), why: text(''), stderr: text('its last lines') }, { description: 'the latest service host that ended before it took a call' })
+  bytes: orNull(count('kept in the store'))
 }, { $id: 'Session' })
 
 const node = object({

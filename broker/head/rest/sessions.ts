@@ -31,8 +31,7 @@ export function sessionObject ({ record, view }: SessionSeen, baseUrl: string): 
     counters: view?.counters ?? null,
     clients: view?.clients ?? [],
     tasks: view?.tasks ?? [],
-    bytes: view?.bytes ?? null,
-    lastFailure: view?.lastFailure
+    bytes: view?.bytes ?? null
   }
 }
 
