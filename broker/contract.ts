@@ -47,6 +47,8 @@ export interface SessionView {
   clients: ClientView[]
   tasks: Array<Pick<TaskInfo, 'id' | 'node' | 'pid' | 'state' | 'capacity'>>
   bytes: number
+  /** The latest service host that ended before it took a call: why, and its last lines on stderr. */
+  lastFailure?: { taskId: string, node: string, at: string, why: string, stderr: string } | undefined
 }
 
 /** `application/problem+json` (surface.md). */

@@ -13,7 +13,7 @@ export interface HostCommand {
   /** All of its environment. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
-  /** A copy of its stderr is appended to this file; empty: none. */
+  /** A copy of its stderr is appended to this file; empty: its lines go to the node manager's log. */
   readonly stderrFile: string
 }
 
@@ -21,6 +21,9 @@ export interface HostCommand {
 const TAIL_BYTES = 4096
 /** A host that prints without end is read in breaths: about 64 KiB each of these, so that it costs the node manager next to nothing. */
 const BREATH_MS = 10
+/** Lines of one host's stderr that the log takes in a second, and the longest of them; the others are counted. */
+const LOGGED_A_SECOND = 20
+const LOGGED_CHARACTERS = 2000
 const LARGE_CHUNK = 16_384
 /** Longest wait for a killed group to be gone: what hangs in the kernel is left to it. */
 const GROUP_GONE_MS = 2000
@@ -46,8 +49,8 @@ export class HostProcess {
     const [command = '', ...args] = SETPRIV === undefined ? watched : [SETPRIV, '--pdeathsig', 'KILL', '--', ...watched]
     this.#child = spawn(command, args, { env: host.env, cwd: host.cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
     if (this.#child.pid !== undefined) needs.guardian.add(this.#child.pid)
-    this.#read(this.#child.stdout, '')
-    this.#read(this.#child.stderr, host.stderrFile)
+    this.#read(this.#child.stdout, '', undefined)
+    this.#read(this.#child.stderr, host.stderrFile, host.stderrFile === '' ? lineLog(needs) : undefined)
     this.ended = this.#end()
   }
 
@@ -101,7 +104,7 @@ export class HostProcess {
     }
   }
 
-  #read (stream: Readable | null, file: string): void {
+  #read (stream: Readable | null, file: string, say: ((chunk: Buffer) => void) | undefined): void {
     if (stream === null) return
     const copy = file === '' ? undefined : createWriteStream(file, { flags: 'a' })
     copy?.on('error', err => this.#needs.log.warn({ err, file }, 'stderr of the host is not kept (stdError)'))
@@ -109,6 +112,7 @@ export class HostProcess {
     stream.once('close', () => copy?.end())
     stream.on('data', (chunk: Buffer) => {
       copy?.write(chunk)
+      say?.(chunk)
       this.#keep(chunk)
       if (chunk.length < LARGE_CHUNK) return
       stream.pause()
@@ -124,6 +128,29 @@ export class HostProcess {
   }
 
   #text (): string { return Buffer.concat(this.#tail).subarray(-TAIL_BYTES).toString('utf8').replace(/^\uFFFD+/, '') }
+}
+
+/** What a host prints, line by line into the log: a service author looks for it there. */
+function lineLog ({ clock, log }: { readonly clock: Clock, readonly log: Logger }): (chunk: Buffer) => void {
+  let rest = ''
+  let second = 0
+  let lines = 0
+  let left = 0
+  return chunk => {
+    const parts = (rest + chunk.toString('utf8')).split('\n')
+    rest = (parts.pop() ?? '').slice(0, LOGGED_CHARACTERS)
+    for (const line of parts) {
+      if (line.trim() === '') continue
+      const now = Math.floor(clock.now() / 1000)
+      if (now !== second) {
+        if (left > 0) log.warn({ lines: left }, 'the host printed more than the log takes')
+        second = now
+        lines = left = 0
+      }
+      if (++lines > LOGGED_A_SECOND) left++
+      else log.warn({ line: line.slice(0, LOGGED_CHARACTERS) }, 'host says')
+    }
+  }
 }
 
 /** Whether a process group has a member that is not a zombie. */

@@ -47,7 +47,9 @@ export class Task {
     this.#report = placed
     this.#machine = machine(TASK, 'Dispatching', (from, event, to) => {
       this.#report = { ...this.#report, state: to, at: new Date(needs.clock.now()).toISOString() }
-      needs.log.info({ taskId: placed.id, sessionId: placed.sessionId, pid: this.#host?.pid, from, event, to, ...(to === 'Failed' ? { exit: this.#report.exit } : {}) }, 'task')
+      const facts = { taskId: placed.id, sessionId: placed.sessionId, pid: this.#host?.pid, from, event, to }
+      if (to === 'Failed') needs.log.warn({ ...facts, exit: this.#report.exit }, 'task failed')
+      else needs.log.info(facts, 'task')
     })
   }
 
@@ -100,7 +102,7 @@ export class Task {
     try {
       if (this.#unwanted.signal.aborted) return { code: null, signal: null, stderr: '' }
       const env = { ...recipe.env, SOA_LISTEN_URL: address, ...(spec === undefined ? {} : { SOA_HOST_SPEC: spec }) }
-      const process = this.#host = new HostProcess({ ...recipe, env }, { guardian, clock, log })
+      const process = this.#host = new HostProcess({ ...recipe, env }, { guardian, clock, log: log.child({ taskId: this.#report.id, sessionId: this.#report.sessionId }) })
       void this.#watchPort(process, port, recipe.initializationTimeoutMs, () => this.#accepted(address, spec))
       return await process.ended
     } finally {

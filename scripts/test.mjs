@@ -12,6 +12,8 @@ const args = process.argv.slice(2)
 const isLong = args.includes('--long')
 const words = args.filter(arg => !arg.startsWith('--'))
 const skipped = []
+/** Of a file that failed: not the checks that passed. */
+const isTelling = line => !/^\s+(ok \d+|\d+\.\.\d+|# time=)/.test(line)
 let passed = 0
 let failed = 0
 
@@ -49,9 +51,6 @@ function testFiles () {
     .map(path => join('dist/test', path))
     .sort()
 }
-
-/** Of a file that failed: not the checks that passed. */
-const isTelling = line => !/^\s+(ok \d+|\d+\.\.\d+|# time=)/.test(line)
 
 /** tap prints one top-level line for each file, what the file said before it, and the counts at the end. */
 async function runTests () {

@@ -1,4 +1,6 @@
 /** The user's module → one function per operation. Everything that is missing or wrong is found here, before the host listens. */
+import { readFile } from 'node:fs/promises'
+import { register } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { SoaError } from '../core/errors.ts'
 import type { WsdlDocument, WsdlOperation } from '../wsdl/document.ts'
@@ -26,6 +28,7 @@ export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'servi
   const fail = (why: string, cause?: unknown): never => { throw new SoaError('Service_InitializeFailed', { why }, { cause }) }
   let service: unknown
   try {
+    await knowOwnPackage(file)
     const module = await import(pathToFileURL(file).href) as { default?: unknown }
     service = module.default ?? module
     if (isClass(service)) service = new service() // eslint-disable-line new-cap
@@ -45,6 +48,18 @@ export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'servi
   }
   if (missing.length > 0) fail(`module ${file} has no method ${missing.join(', ')}, which the contract ${operations[0]?.portType ?? ''} asks for`)
   return methods
+}
+
+/** `soa-broker/…` in a service's module means this very package, wherever the module lies: a service needs no installation of its own. */
+async function knowOwnPackage (file: string): Promise<void> {
+  // Hooks cost a thread and some 30 ms, so only a module that speaks of the package gets them.
+  const text = await readFile(file, 'utf8').catch(() => '') // a file that is not there is the import's to tell of
+  if (!text.includes('soa-broker/')) return
+  const own = new URL('index.js', import.meta.url).href
+  const hooks = `export async function resolve (specifier, context, next) {
+    return specifier === 'soa-broker/service' ? { url: ${JSON.stringify(own)}, shortCircuit: true } : next(specifier, context)
+  }`
+  register(`data:text/javascript,${encodeURIComponent(hooks)}`)
 }
 
 /** node-soap's shape. Its methods answer by a callback (`(result)` or `(error, result)`), by a promise, or by returning a value. */

@@ -1,7 +1,7 @@
 import { SoaError } from '../core/errors.ts'
 import { HPC, WSA, WSA_NONE } from '../wire/soap/envelope.ts'
 import { operationOf, type Contract } from '../wsdl/contracts.ts'
-import { decodeRequest, encodeReply, type Value, type Values } from '../wsdl/shapes.ts'
+import { CONTRACT_DEPTH, decodeRequest, encodeReply, type Value, type Values } from '../wsdl/shapes.ts'
 import type { SoapEndpoint, SoapReply, SoapRequest } from './channel.ts'
 
 /** One call of an operation: its fields by the contract's names, nil and absent ones undefined. */
@@ -33,7 +33,7 @@ export function serveContract<N extends string> (contract: Contract<N>, limits: 
     const body = Buffer.isBuffer(result) ? result : encodeReply(operation, result)
     return { envelope: { v: 1, soap: envelope.soap, enc: 'utf8', action: operation.replyAction, relatesTo: envelope.messageId, otherHeaders: [], prefixesInScope: [], body } }
   }
-  return { limits, handle }
+  return { limits: { ...limits, maxDepth: CONTRACT_DEPTH }, handle }
 }
 
 /** Every endpoint of ours understands addressing and HPC's own headers. */

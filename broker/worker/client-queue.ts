@@ -15,6 +15,8 @@ export interface QueueNeeds {
   settler: Settler
   counters: SessionCounters
   clock: Clock
+  /** A purged queue of the same client id, until its last row is gone from the store: its purge must not take rows of this one along. */
+  predecessorGone?: Promise<void> | undefined
   /** Bytes of waiting requests that may stay in memory, all clients together. */
   cache: { used: number, readonly max: number }
   log: { info (facts: object, message: string): void, warn (facts: object, message: string): void }
@@ -78,7 +80,7 @@ export class ClientQueue {
     this.#faults = stored.faults
     for (const id of stored.uncommittedMessageIds) this.#seen.add(id)
     for (const seq of stored.outstanding) {
-      const request: BrokerRequest = { clientKey: this.key, seq, tries: 0, envelope: undefined }
+      const request: BrokerRequest = { clientKey: this.key, owner: this, seq, tries: 0, envelope: undefined }
       if (seq > stored.committedSeq) { this.#uncommitted.push(request); continue }
       this.#outstanding++
       requests.put(request)
@@ -91,6 +93,7 @@ export class ClientQueue {
   /** Takes a request: resolves when the store has it. A duplicate of this batch resolves too, and changes nothing. */
   async accept (envelope: Envelope, batchId: number): Promise<Refusal | undefined> {
     const { isDurable, requests, counters } = this.#needs
+    await this.#needs.predecessorGone
     if (this.#endOfMessages) return 'ended'
     if (isDurable) {
       if (batchId < this.#batchId) return 'olderBatch'
@@ -104,7 +107,7 @@ export class ClientQueue {
       return undefined
     }
     this.#seen.add(messageId)
-    const request: BrokerRequest = { clientKey: this.key, seq: this.#nextSeq++, tries: 0, envelope }
+    const request: BrokerRequest = { clientKey: this.key, owner: this, seq: this.#nextSeq++, tries: 0, envelope }
     counters.total++
     try {
       await this.#appender.append({ seq: request.seq, envelope, batchId })
@@ -229,8 +232,9 @@ export class ClientQueue {
   /** Forgets everything of this client; totals stay in the session's counters. */
   async purge (): Promise<void> {
     const dropped = this.#needs.requests.drop(this.key)
-    for (const request of dropped) { request.isDropped = true; this.#letGo(request) }
-    for (const request of this.#uncommitted) this.#letGo(request)
+    for (const request of dropped) request.isDropped = true
+    // In an interactive session what is not flushed may be at an instance already: its envelope is still needed there.
+    for (const request of this.#needs.isDurable ? [...dropped, ...this.#uncommitted] : dropped) this.#letGo(request)
     this.#uncommitted = []
     await this.#appender.settled()
     await this.#needs.store.purge(this.key)

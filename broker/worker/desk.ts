@@ -29,10 +29,16 @@ interface Needs {
 export function sessionDesk (needs: Needs): Desk {
   const { requests, settler, counters, queueOf, clientOf, failed } = needs
 
+  /** The request's queue; undefined once it was purged, also when another one has its client id now. */
+  const owned = (request: BrokerRequest): ClientQueue | undefined => {
+    const queue = queueOf(request.clientKey)
+    return queue === request.owner ? queue : undefined
+  }
+
   async function load (request: BrokerRequest): Promise<boolean> {
     if (request.envelope !== undefined) return true
     try {
-      return await queueOf(request.clientKey)?.load(request) ?? false
+      return await owned(request)?.load(request) ?? false
     } catch (error) {
       if (!isSoaError(error, 'StorageServiceNotAvailble')) throw error
       requests.putBack(request)
@@ -57,6 +63,8 @@ export function sessionDesk (needs: Needs): Desk {
 
   async function complete (request: BrokerRequest, answer: Envelope | undefined, isFault: boolean): Promise<void> {
     counters.processing--
+    const queue = owned(request)
+    if (request.answer === undefined && queue === undefined) return // purged meanwhile
     const sent = request.envelope as Envelope
     const requestAction = needs.requestAction(sent)
     // One-way: an empty response, so that counts and the end mark come out as for any other request.
@@ -69,8 +77,7 @@ export function sessionDesk (needs: Needs): Desk {
       request.answer(response, isFault)
       return
     }
-    const queue = queueOf(request.clientKey)
-    if (queue === undefined) return // purged meanwhile
+    if (queue === undefined) return
     store(queue, request, response, isFault, requestAction).catch(error => { if (!needs.signal.aborted) failed(error) })
     await settler.room()
   }
@@ -81,12 +88,13 @@ export function sessionDesk (needs: Needs): Desk {
     started () { counters.processing++ },
     complete,
     async giveUp (request, why, taskId) {
-      const sent = request.envelope as Envelope
+      const sent = request.envelope
+      if (sent === undefined) { counters.processing--; return } // purged meanwhile
       await complete(request, retryOperationFault(sent, { reason: why, retryCount: needs.resendLimit + 1, lastFailedServiceId: taskId }), true)
     },
     putBack (request) {
       counters.processing--
-      requests.putBack(request)
+      if (request.answer !== undefined || owned(request) !== undefined) requests.putBack(request)
     },
   }
 }

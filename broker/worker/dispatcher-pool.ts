@@ -40,6 +40,8 @@ interface Needs {
   /** A desk that throws (store gone for good) ends the session. */
   failed: (error: unknown) => void
   changed: (event: 'added' | 'removed', task: TaskInfo) => void
+  /** A host ended before it took a call; `inARow` such ends with none that got so far in between. */
+  hostFailed: (task: TaskInfo, inARow: number) => void
   log: { info (facts: object, message: string): void, warn (facts: object, message: string): void, debug (facts: object, message: string): void }
 }
 
@@ -52,6 +54,7 @@ export class DispatcherPool {
   /** Ids that ended or were given up: a late Running for one of them adds nothing. */
   readonly #ended = new Set<string>()
   readonly #stop = new AbortController()
+  #failedInARow = 0
 
   constructor (needs: Needs) { this.#needs = needs }
 
@@ -67,9 +70,11 @@ export class DispatcherPool {
     const reaction = TASK_REACTIONS[task.state]
     if (this.#stop.signal.aborted) return
     if (reaction.does === 'remove') {
+      if (task.state === 'Failed' && task.exit !== undefined && !this.#entries.has(task.id) && !this.#ended.has(task.id)) this.#needs.hostFailed(task, ++this.#failedInARow)
       this.#tasks.delete(task.id)
       this.#remember(task.id)
-      this.#entries.get(task.id)?.dispatcher.end(fateOf(task, reaction.fate))
+      const entry = this.#entries.get(task.id)
+      entry?.dispatcher.end(fateOf(task, reaction.fate, entry.isDraining))
       return
     }
     if (this.#ended.has(task.id)) return
@@ -80,6 +85,7 @@ export class DispatcherPool {
 
   #add (task: TaskInfo): void {
     if (this.#entries.has(task.id)) return // HPC Pack says Running more than once
+    this.#failedInARow = 0
     const { desk, connect, limits, clock, log, changed, failed } = this.#needs
     const { operationTimeoutMs, resendLimit, initializationTimeoutMs, taskFateTimeoutMs } = limits
     const slots = (limits.maxConcurrentCalls || task.capacity) * (1 + limits.prefetch)
@@ -145,7 +151,8 @@ export class DispatcherPool {
   }
 }
 
-/** A host that ended without being asked to failed by itself; a lost node did not. */
-function fateOf (task: TaskInfo, fate: Fate): Fate {
-  return task.state === 'Failed' && task.exit === undefined ? 'takenAway' : fate
+/** A host that ended without being asked to, well or not, did so by itself; a lost node (no exit to tell of) did not. */
+function fateOf (task: TaskInfo, fate: Fate, wasAsked: boolean): Fate {
+  if (task.state === 'Failed' && task.exit === undefined) return 'takenAway'
+  return task.state === 'Finished' && !wasAsked ? 'endedByItself' : fate
 }

@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hostname } from 'node:os'
 import { systemClock, within } from '../../core/clock.ts'
 import { isSoaError } from '../../core/errors.ts'
@@ -111,7 +112,13 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     return isController === undefined ? pair.front : pair.control
   }
   // A connection is relayed to this worker for life; a request on it for somebody else goes back to the head.
-  const soap = life.own(await listenHttp({ listen: { path: spec.socket }, route, fallback: (req, res) => { void forward(req, res, { socketPath: spec.headSocket }) }, log }), soap => soap.close(2000))
+  const fallback = (req: IncomingMessage, res: ServerResponse): void => {
+    const id = /^\/(\d+)\//.exec(req.url ?? '')?.[1]
+    // Of a session that is here, only the two paths above are anything. Sent back to the head it would come again, round and round.
+    if (id !== undefined && sessions.get(id) !== undefined) { res.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end(`nothing is at this path; session ${id} is at /${id}/Http\n`); return }
+    void forward(req, res, { socketPath: spec.headSocket })
+  }
+  const soap = life.own(await listenHttp({ listen: { path: spec.socket }, route, fallback, log }), soap => soap.close(2000))
   const control = controlServer(desk, log)
   await new Promise<void>((resolve, reject) => { control.once('error', reject); control.listen(spec.control, resolve) })
   life.own(control, control => new Promise(resolve => { control.closeAllConnections(); control.close(resolve) }))

@@ -4,6 +4,8 @@ import type { Envelope } from '../../wire/soap/envelope.ts'
 export interface BrokerRequest {
   /** Lower-case client id: requests of different clients take turns. */
   readonly clientKey: string
+  /** The ClientQueue that gave it its seq; after a purge another one may have the same key. */
+  readonly owner?: object | undefined
   /** Place in the client's order; 0 for a call that is answered in the same exchange and never stored. */
   readonly seq: number
   /** Executions that counted so far (retry.ts). */

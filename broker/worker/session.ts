@@ -24,6 +24,9 @@ import type { ServiceFacts } from './service-facts.ts'
 /** How a broker ends: destroyed (no trace left), suspended (durable, raised on the next call), or let go of after another broker took over. */
 export type Ending = 'destroyed' | 'suspended' | 'lost'
 
+/** Hosts that failed in a row, with no instance running, before waiting callers are told. */
+const FAILURES_THAT_TELL = 3
+
 export interface SessionNeeds {
   record: SessionRecord
   service: ServiceFacts
@@ -55,12 +58,15 @@ export class BrokerSession {
   readonly #throttle: Throttle
   readonly #clients = new Map<string, BrokerClient>()
   readonly #queues = new Map<string, ClientQueue>()
+  /** Client ids whose purge is still under way. */
+  readonly #purging = new Map<string, Promise<void>>()
   readonly #pool: DispatcherPool
   readonly #cache: { used: number, readonly max: number }
   readonly #end = new AbortController()
   readonly #direct = new Set<BrokerRequest & { refuse: (error: SoaError) => void }>()
   #why = ''
   #endedAs: 'Canceled' | 'Failed' | undefined
+  #lastFailure: SessionView['lastFailure']
   #disarm: () => void = () => {}
 
   constructor (needs: SessionNeeds) {
@@ -107,6 +113,7 @@ export class BrokerSession {
       clock,
       failed: error => this.fail(error),
       changed: () => {},
+      hostFailed: (task, inARow) => this.#hostFailed(task, inARow),
       log,
     })
   }
@@ -155,7 +162,7 @@ export class BrokerSession {
     if (queue === undefined) {
       const { store, clock, log } = this.#needs
       queue = new ClientQueue({
-        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, clock, cache: this.#cache, log,
+        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, clock, cache: this.#cache, log, predecessorGone: this.#purging.get(key),
       }, displayId, stored)
       this.#queues.set(key, queue)
     }
@@ -193,7 +200,10 @@ export class BrokerSession {
 
   async #forget (queue: ClientQueue): Promise<void> {
     this.#queues.delete(queue.key)
-    await queue.purge()
+    const purge = queue.purge()
+    const gone = purge.catch(() => undefined)
+    this.#purging.set(queue.key, gone)
+    await purge.finally(() => { if (this.#purging.get(queue.key) === gone) this.#purging.delete(queue.key) })
   }
 
   async purge (clientId: string): Promise<void> {
@@ -214,6 +224,19 @@ export class BrokerSession {
       const isWorthKeeping = this.isDurable && (event === 'idle' || this.#queues.size > 0)
       this.#stop(isWorthKeeping ? 'suspended' : 'destroyed').then(() => this.#needs.ended(this, isWorthKeeping ? 'suspended' : 'destroyed', why), error => this.#needs.log.error({ err: error as Error }, 'session did not end cleanly'))
     }, { unref: true })
+  }
+
+  /**
+   * A host that never took a call. Stored requests wait: the service may be mended, and then they run. Whoever waits for an answer in the same exchange is told,
+   * once it is plain that no instance comes.
+   */
+  #hostFailed (task: TaskInfo, inARow: number): void {
+    const { why = '', stderr = '' } = task.exit ?? {}
+    this.#lastFailure = { taskId: task.id, node: task.node, at: task.at, why, stderr }
+    this.#needs.log.warn({ taskId: task.id, node: task.node, why, stderr, inARow }, 'service host failed before it took a call')
+    if (inARow < FAILURES_THAT_TELL || this.#pool.size > 0) return
+    const said = stderr.trim().split('\n').slice(-5).join(' | ')
+    for (const request of [...this.#direct]) request.refuse(new SoaError('Service_InitializeFailed', { why: said === '' ? why : `${why}: ${said}` }))
   }
 
   /** A request may be taken: the session is neither canceled, failed nor ending. */
@@ -343,6 +366,7 @@ export class BrokerSession {
       clients: [...this.#queues.values()].map(queue => this.#clients.get(queue.key)?.view() ?? dormant(queue)),
       tasks: this.#pool.tasks.map(({ id, node, pid, state, capacity }) => ({ id, node, pid, state, capacity })),
       bytes: await this.#needs.store.bytes(),
+      ...(this.#lastFailure === undefined ? {} : { lastFailure: this.#lastFailure }),
     }
   }
 

@@ -211,3 +211,10 @@ t.test('loader: an operation may be called like a method that every object has',
   const methods = await loadService(moduleFile(t, 'export default { toString: () => 5 }'), { services }, named)
   t.equal(methods.get('toString')?.({}, {} as never), 5)
 })
+
+t.test('loader: a module anywhere may import what is made for services, without installing it', async t => {
+  const named = operations.slice(0, 1).map(op => ({ ...op, name: 'Add' }))
+  const file = moduleFile(t, "import { RetryOperationError, SoapFault } from 'soa-broker/service'\nexport default { Add: () => [RetryOperationError.name, SoapFault.name] }")
+  const methods = await loadService(file, { services }, named)
+  t.same(methods.get('Add')?.({}, {} as never), ['RetryOperationError', 'SoapFault'])
+})

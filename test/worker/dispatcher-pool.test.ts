@@ -51,6 +51,7 @@ function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {})
     clock,
     failed: error => { throw error },
     changed: (event, { id }) => events.push(`${event} ${id}`),
+    hostFailed: ({ id }, inARow) => events.push(`failed ${id}, ${inARow} in a row`),
     log: silent,
   })
   const put = (messageId: string): BrokerRequest => {
@@ -119,6 +120,16 @@ t.test('dispatcher pool: Canceling takes nothing new, lets the call in flight fi
   t.equal(requests.length, 1, 'the new request waits for another instance')
 })
 
+t.test('dispatcher pool: hosts that end before they take a call are told with their count, which a host that runs sets back', async t => {
+  const { pool, events, clock } = bench()
+  const exit = { code: 1, signal: null, stderr: 'no such module', why: 'exit code 1 before it accepted connections' }
+  pool.taskStateChanged([task('1', 'Dispatching'), task('1', 'Failed', { exit }), task('1', 'Failed', { exit }), task('2', 'Failed', { exit })])
+  pool.taskStateChanged([task('3', 'Running'), task('3', 'Failed', { exit }), task('4', 'Failed', { exit }), task('5', 'Failed')])
+  await settle()
+  t.same(events, ['failed 1, 1 in a row', 'failed 2, 2 in a row', 'added 3', 'failed 4, 1 in a row', 'removed 3'], 'a lost node (5) says nothing of the service')
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
 t.test('dispatcher pool: a host that never answers after Canceling is cut when the grace has passed', async t => {
   const { pool, requests, events, clock, put } = bench()
   put('m-1')
@@ -152,6 +163,20 @@ t.test('dispatcher pool: a host that ends by itself while executing costs a try,
     pool.taskStateChanged([task('1', 'Failed', exit === undefined ? {} : { exit })])
     await settle()
     t.equal(request.tries, tries, exit === undefined ? 'node lost' : exit.why)
+  }
+})
+
+t.test('dispatcher pool: a host that exits 0 in the middle of a call without being asked costs a try, one that was asked to go does not', async t => {
+  for (const [asked, tries] of [[[], 1], [['Canceling'], 0]] as const) {
+    const { pool, calls, put } = bench()
+    const request = put('m-1')
+    pool.taskStateChanged([task('1', 'Running')])
+    await settle()
+    for (const state of asked) pool.taskStateChanged([task('1', state)])
+    calls[0]?.answer({ outcome: 'broken', error: new Error('socket hang up') })
+    pool.taskStateChanged([task('1', 'Finished', { exit: { code: 0, signal: null, stderr: '', why: 'exit code 0' } })])
+    await settle()
+    t.equal(request.tries, tries, asked.length === 0 ? 'by itself' : 'asked to')
   }
 })
 

@@ -138,6 +138,12 @@ t.test('over http: bad fields of the controller\'s calls are named with what was
   }
 })
 
+t.test('over http: bodies of our own contracts may nest 64 deep, whatever the service allows', async t => {
+  const { post } = await serve(t, { settings: { maxDepth: 1000 } })
+  const answer = await post('/7/Http/Controller', soap(S11, '', '<a>'.repeat(65) + '</a>'.repeat(65)))
+  t.match([answer.status, answer.text], [500, /maxDepth is .*, the limit is 64/])
+})
+
 t.test('over http: a message over a limit is refused with the setting, the limit and what was seen; a DTD is refused', async t => {
   const { post } = await serve(t, { settings: { maxMessageSize: 2000, maxDepth: 10, maxHeaderBytes: 1024 } })
   const rows: Array<[body: string, says: RegExp]> = [

@@ -88,6 +88,31 @@ for (const durable of [false, true]) {
   })
 }
 
+for (const durable of [false, true]) {
+  t.test(`session (${durable ? 'durable' : 'interactive'}): what is at an instance when its client is purged answers nobody, least of all the next client of that id`, async t => {
+    const held: Array<() => void> = []
+    const { session, client } = await open(t, {
+      durable,
+      answer: sent => sent.messageId === 'urn:uuid:1'
+        ? new Promise<CallResult>(resolve => held.push(() => resolve({ outcome: 'answered', reading: reading(sent) })))
+        : { outcome: 'answered', reading: reading(sent) },
+      instances: 2,
+    })
+    await client().accept(request(1), -1, never)
+    await client().flush(1, FLUSH)
+    await settle()
+    t.equal(held.length, 1, 'the first request is executing')
+    const purging = session.purge('c')
+    const sending = client().accept(request(2), -1, never)
+    await Promise.all([purging, sending])
+    await client().endRequests(1, FLUSH)
+    held[0]?.()
+    t.same(await pull(client(), 'Begin', 5, session), { users: ['2'], end: true })
+    t.equal(session.state, 'Running', 'and the session lives')
+    t.equal(session.counters.processing, 0)
+  })
+}
+
 t.test('session (durable): nothing runs before the flush that covers it', async t => {
   const { session, client } = await open(t, { durable: true })
   await client().accept(request(1), -1, never)

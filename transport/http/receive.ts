@@ -54,6 +54,10 @@ export class ReceivingBytes {
   }
 }
 
+/** The slowest body that is waited for, and the time it has to get going: what Kestrel asks of a sender by default (MinRequestBodyDataRate). */
+const LEAST_BYTES_A_SECOND = 240
+const PACE_GRACE_S = 5
+
 const tooLarge = (limit: number, value: number | string): SoaError => new SoaError('overLimit', { setting: 'maxMessageSize', limit, value })
 
 /** What a request says of its body before a byte of it is read. Throws overLimit for a length that is too much. */
@@ -80,16 +84,26 @@ export function receive (request: IncomingMessage, open: () => Readable, limits:
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
+    let arrived = 0
+    const began = performance.now()
     const source = open()
     const idle = setTimeout(() => done(() => { request.destroy(); reject(new Gone(`no byte of the body for ${limits.idleMs} ms`)) }), limits.idleMs)
+    // Room is kept for what is still to come, so who drips keeps it from others.
+    const pace = setInterval(() => {
+      const seconds = (performance.now() - began) / 1000
+      if (seconds > PACE_GRACE_S && arrived < LEAST_BYTES_A_SECOND * (seconds - PACE_GRACE_S)) {
+        done(() => { request.destroy(); reject(new Gone(`${arrived} bytes of the body in ${Math.round(seconds)} s, below ${LEAST_BYTES_A_SECOND} a second`)) })
+      }
+    }, 1000)
     const done = (tell: () => void): void => {
       clearTimeout(idle)
+      clearInterval(pace)
       request.off('data', awake)
       source.off('data', take)
       if (source !== request) { request.unpipe(); source.destroy() }
       tell()
     }
-    const awake = (): void => { idle.refresh() }
+    const awake = (chunk: Buffer): void => { arrived += chunk.length; idle.refresh() }
     const take = (chunk: Buffer): void => {
       size += chunk.length
       if (size > limits.maxMessageSize) { done(() => reject(tooLarge(limits.maxMessageSize, `more than ${limits.maxMessageSize}`))); return }

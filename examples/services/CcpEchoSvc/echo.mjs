@@ -13,13 +13,13 @@ export default class EchoSvc {
   }
 
   /** Keeps a core busy for so many milliseconds, with a pause now and then in which other calls may start or end. */
-  async GenerateLoad ({ runMilliSeconds = 0 }, { signal, taskId }) {
+  async GenerateLoad ({ runMilliSeconds = 0 }, { signal }) {
     const StartTime = new Date()
     const end = StartTime.getTime() + runMilliSeconds
     for (let slice = Date.now(); Date.now() < end && !signal.aborted; slice = Date.now()) {
       while (Date.now() < Math.min(end, slice + 20));
       await wait(0)
     }
-    return { GenerateLoadResult: { EndTime: new Date(), StartTime, TaskId: Number.parseInt(taskId, 10) || 0 } }
+    return { GenerateLoadResult: { EndTime: new Date(), StartTime, TaskId: Number(process.env.CCP_TASKSYSTEMID) || 0 } }
   }
 }
