@@ -48,7 +48,7 @@ function refusal (status: number, text: string): CommandFailed {
   const exitCode = status === 404 ? EXIT.notFound : status < 500 ? EXIT.refused : EXIT.failed
   try {
     const { name, detail, title } = JSON.parse(text) as Partial<Problem>
-    const isUsage = name === 'InvalidArgument' || name === 'Broker_InvalidConfiguration' // what was typed, and only the head could tell
+    const isUsage = status !== 404 && (name === 'InvalidArgument' || name === 'Broker_InvalidConfiguration') // what was typed, and only the head could tell
     if (detail !== undefined || title !== undefined) return new CommandFailed(isUsage ? EXIT.usage : exitCode, `${name ?? `HTTP ${status}`}: ${detail ?? title ?? ''}`)
   } catch { /* no JSON: somebody else's answer, shown as it is */ }
   return new CommandFailed(exitCode, `HTTP ${status}: ${text.replace(/\s+/g, ' ').slice(0, 300)}`)

@@ -8,6 +8,7 @@ import type { Problem } from '../contract.ts'
 import { toProblem } from '../problem.ts'
 import { clientRoutes, type ClientRoutesNeeds } from './rest/clients.ts'
 import { clusterRoutes, type ClusterRoutesNeeds } from './rest/cluster.ts'
+import { operationId } from './rest/operations.ts'
 import { SHARED } from './rest/schemas.ts'
 import { sessionRoutes, type SessionRoutesNeeds } from './rest/sessions.ts'
 
@@ -44,7 +45,7 @@ export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
   })
   app.addContentTypeParser('application/x-ndjson', (_request: FastifyRequest, body: Readable, done: (error: null, body: Readable) => void) => done(null, body))
   app.setErrorHandler<FastifyError>((error, request, reply) => {
-    const problem = error.validation === undefined ? toProblem(error) : invalid(error, request)
+    const problem = error.validation !== undefined ? invalid(error, request) : error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? wrongType(request) : toProblem(error)
     if (problem.status >= 500) log.error({ method: request.method, url: request.url, err: error }, 'request failed')
     else log.debug({ method: request.method, url: request.url, status: problem.status, detail: problem.detail }, 'request refused')
     return refuse(reply, problem)
@@ -58,6 +59,7 @@ export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
       openapi: '3.1.0',
       info: { title: 'soa-broker', version, description: 'Sessions, their clients and responses, nodes, services. Errors are application/problem+json with HPC Pack\'s names and numbers.' }
     },
+    transform: ({ schema, url, route }) => ({ schema: { ...schema, ...operationId(route.method, url) }, url }),
     refResolver: { buildLocalReference: (json, _base, _fragment, at) => typeof json.$id === 'string' ? json.$id : `def-${at}` }
   })
   await app.register(async api => {
@@ -75,6 +77,13 @@ export function refuse (reply: FastifyReply, problem: Problem): FastifyReply {
   if (problem.status === 503) void reply.header('retry-after', '1')
   // A string, so that no schema of the route's good answers is applied to it.
   return reply.code(problem.status).type('application/problem+json').serializer(payload => payload as string).send(JSON.stringify(problem))
+}
+
+/** A body of a type that the route does not read. */
+function wrongType (request: FastifyRequest): Problem {
+  const wanted = request.routeOptions.schema?.consumes?.join(' or ') ?? 'application/json'
+  const seen = request.headers['content-type'] ?? ''
+  return { title: 'Unsupported Media Type', status: 415, detail: `content-type: ${wanted} is read here, not ${seen === '' ? 'a body without a type' : seen.slice(0, 100)}`, code: FAULTS.InvalidArgument.code, name: 'InvalidArgument' }
 }
 
 /** What the schema says, with the field by name. */

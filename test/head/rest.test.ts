@@ -115,7 +115,9 @@ t.test('rest: a body over the limit and a media type that nobody reads are told 
   const big = await app.inject({ method: 'POST', url: '/api/v1/sessions', headers: { 'content-type': 'application/json' }, payload: JSON.stringify({ service: 'x'.repeat(1_100_000) }) })
   t.match(big.json(), { status: 413, name: 'InvalidArgument' })
   const form = await app.inject({ method: 'POST', url: '/api/v1/sessions', headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: 'service=X' })
-  t.match(form.json(), { status: 415, title: 'Unsupported Media Type' })
+  t.match(form.json(), { status: 415, title: 'Unsupported Media Type', detail: 'content-type: application/json is read here, not application/x-www-form-urlencoded' })
+  const csv = await app.inject({ method: 'POST', url: '/api/v1/sessions/1/clients/c/requests', headers: { 'content-type': 'text/csv' }, payload: 'a,b' })
+  t.match(csv.json(), { status: 415, detail: /application\/x-ndjson is read here, not text\/csv/ })
 })
 
 t.test('rest: refusals carry HPC Pack\'s name and number, and the status that fits', async t => {
@@ -199,6 +201,7 @@ t.test('rest: settings show what runs, and no password', async t => {
 t.test('rest: the OpenAPI document is printed from the routes that run', async t => {
   const app = await server(t)
   const document = (await app.inject('/api/v1/openapi.json')).json() as { openapi: string, paths: Record<string, Record<string, unknown>>, components: { schemas: object } }
+  interface Operation { operationId?: string, requestBody?: { content: Record<string, { schema: { properties: object } }> } }
   t.match(document.openapi, /^3\./)
   t.strictSame(Object.entries(document.paths).flatMap(([path, methods]) => Object.keys(methods).map(method => `${method} ${path}`)).sort(), [
     'delete /api/v1/sessions/{id}', 'delete /api/v1/sessions/{id}/clients/{client}', 'get /api/v1/nodes', 'get /api/v1/services', 'get /api/v1/services/{name}', 'get /api/v1/sessions',
@@ -206,6 +209,11 @@ t.test('rest: the OpenAPI document is printed from the routes that run', async t
     'get /api/v1/settings', 'post /api/v1/nodes/{id}/drain', 'post /api/v1/nodes/{id}/resume', 'post /api/v1/sessions', 'post /api/v1/sessions/{id}/cancel',
     'post /api/v1/sessions/{id}/clients/{client}/end', 'post /api/v1/sessions/{id}/clients/{client}/flush', 'post /api/v1/sessions/{id}/clients/{client}/requests', 'put /api/v1/services/{name}'
   ])
+  const operations = Object.values(document.paths).flatMap(methods => Object.values(methods) as Operation[])
+  const names = operations.map(({ operationId }) => operationId)
+  t.ok(names.every(name => /^[a-z]+[A-Za-z]*$/.test(name ?? '')) && new Set(names).size === names.length, `each operation has a name of its own: ${names.join()}`)
+  const send = operations.find(({ operationId }) => operationId === 'sendRequests')
+  t.strictSame(Object.keys(send?.requestBody?.content['application/x-ndjson']?.schema.properties ?? {}), ['action', 'body', 'userData', 'messageId'])
   t.ok('Session' in document.components.schemas && 'Problem' in document.components.schemas)
 })
 

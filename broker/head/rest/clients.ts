@@ -4,7 +4,7 @@ import { SoaError } from '../../../core/errors.ts'
 import type { SessionRaising } from '../session-raising.ts'
 import { isUnreachable, type Passed } from '../worker-link.ts'
 import type { Worker } from '../worker-pool.ts'
-import { answers, json, ref, responsesQuery } from './schemas.ts'
+import { answers, json, ref, requestLine, responsesQuery } from './schemas.ts'
 import { sessionIdOf } from './sessions.ts'
 
 export interface ClientRoutesNeeds { raising: Pick<SessionRaising, 'locate' | 'mend'> }
@@ -34,8 +34,11 @@ export function clientRoutes (app: FastifyInstance, { raising }: ClientRoutesNee
       tags,
       summary: 'Send requests, one JSON object a line: {action, body, userData?, messageId?}',
       consumes: ['application/x-ndjson'],
+      body: { content: { 'application/x-ndjson': { schema: requestLine } } },
       response: answers({ 200: json('how many were taken', { type: 'object', properties: { accepted: { type: 'integer' } } }) })
-    }
+    },
+    // Described, not checked: the body is a stream that is passed on, and the worker checks each line.
+    validatorCompiler: () => () => true
   }, (request, reply) => pass(request, reply, `${clientPath(request)}/requests`, request.body as Readable | undefined))
   app.post<OfClient>('/sessions/:id/clients/:client/flush', { schema: { tags, summary: 'Answered when all requests so far are safe', response: answers({ 200: counted }) } },
     (request, reply) => pass(request, reply, `${clientPath(request)}/flush`))

@@ -5,6 +5,7 @@ import { environmentName, settingNames, settingOf, type AllSettings } from '../.
 import { SoaError } from '../../../core/errors.ts'
 import type { RedisPlacement } from '../../../store/redis-placement.ts'
 import type { RegisteredService, ServiceRegistry } from '../../../store/service-registry.ts'
+import { Refusal } from '../../problem.ts'
 import { answers, json, page, ref, serviceBody } from './schemas.ts'
 
 /** What the placement store knows of nodes (store/redis-placement.ts). */
@@ -30,7 +31,7 @@ export function clusterRoutes (app: FastifyInstance, { nodes, services, settings
         const { id } = request.params
         const isKnown = await nodes.setDraining(id, what === 'drain')
         const node = isKnown ? (await nodes.nodes()).find(node => node.id === id) : undefined
-        if (node === undefined) throw Object.assign(new Error(`no node ${id.slice(0, 100)} is known here`), { statusCode: 404 })
+        if (node === undefined) throw new Refusal({ title: 'Not Found', status: 404, detail: `no node ${id.slice(0, 100)} is known here` })
         return node
       })
   }

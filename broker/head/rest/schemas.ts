@@ -61,7 +61,8 @@ const session = object({
   counters,
   clients: list(ref('Client')),
   tasks: list(ref('Task')),
-  bytes: orNull(count('kept in the store'))
+  bytes: orNull(count('kept in the store')),
+  lastFailure: object({ taskId: text(''), node: text(''), at: text('', { format: 'date-time' }), why: text(''), stderr: text('its last lines') }, { description: 'the latest service host that ended before it took a call' })
 }, { $id: 'Session' })
 
 const node = object({
@@ -130,6 +131,14 @@ export const responsesQuery = object({
   from: text('begin: all again · current: from where this client stopped', { enum: ['begin', 'current'] }),
   limit: text('responses at most', { pattern: '^[0-9]{1,9}$' })
 }, { additionalProperties: false })
+
+/** One line of `POST …/requests` (broker/worker/messages.ts reads it). */
+export const requestLine = object({
+  action: text('SOAP action of the operation, as the WSDL has it'),
+  body: text('markup inside the SOAP Body: one element'),
+  userData: { description: 'comes back with the response: text as it is, anything else as JSON text' },
+  messageId: text('comes back with the response; default: a new urn:uuid')
+}, { required: ['action', 'body'], description: 'one such JSON object a line, each line ended by a line feed' })
 
 /** `PUT services/{name}`: what config/load-services.ts reads from disk. */
 export const serviceBody = object({

@@ -31,7 +31,8 @@ export function sessionObject ({ record, view }: SessionSeen, baseUrl: string): 
     counters: view?.counters ?? null,
     clients: view?.clients ?? [],
     tasks: view?.tasks ?? [],
-    bytes: view?.bytes ?? null
+    bytes: view?.bytes ?? null,
+    lastFailure: view?.lastFailure
   }
 }
 
