@@ -27,6 +27,8 @@ export interface ChoresNeeds {
 /** Sweep by job scheduler each second; a head that misses it for 3 s makes passes itself. */
 const SWEEP_MS = 1000
 const SWEEP_LATE_MS = 3000
+/** Until then a late sweep wakes nobody: a head that starts on a busy machine is just slow. */
+const START_MS = 15_000
 /** Tries of a session's chore, with pauses of 0.5, 1, 2 … s. */
 const ATTEMPTS = 8
 const BACK_OFF_MS = 500
@@ -191,7 +193,8 @@ export class Chores {
     // A head that has just started asks for patience: the first sweep of all is on its way.
     const sinceMs = Math.min(await sinceSweepMs(), Math.max(clock.now() - this.#startedAt, 0))
     const isHealthy = sinceMs <= SWEEP_LATE_MS
-    if (isHealthy !== this.#isHealthy) log[isHealthy ? 'info' : 'error']({ sinceMs }, isHealthy ? 'sweeps are back' : 'no sweep: this head makes passes itself')
+    const isStarting = clock.now() - this.#startedAt < START_MS
+    if (isHealthy !== this.#isHealthy) log[isHealthy || isStarting ? 'info' : 'error']({ sinceMs }, isHealthy ? 'sweeps are back' : 'no sweep: this head makes passes itself')
     this.#isHealthy = isHealthy
     if (isHealthy || this.#isClosed) return
     await placement.pass('fallback')
