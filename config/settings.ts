@@ -26,7 +26,7 @@ export interface Setting {
 export const SETTINGS = {
   // Sessions, HPC Pack's names and defaults ([broker-behaviour] 6.2, 6.4, 6.6)
   clientIdleTimeout: { default: 300_000, unit: 'ms', scope: 'session', min: 1, says: 'a client without traffic for this long is let go of (HPC Pack default)' },
-  clientConnectionTimeout: { default: 300_000, unit: 'ms', scope: 'session', min: 1, says: 'no client at all for this long after the start: the session ends, a durable one is suspended (HPC Pack default)' },
+  clientConnectionTimeout: { default: 300_000, unit: 'ms', scope: 'session', min: 1, says: 'no client at all for this long after the start: the session ends; a durable one that has requests is suspended (HPC Pack default)' },
   sessionIdleTimeout: { default: 300_000, unit: 'ms', scope: 'session', says: 'no client for this long: an interactive session ends, a durable one is suspended (HPC Pack default)' },
   messageThrottleStartThreshold: { default: 4096, unit: 'messages', scope: 'session', min: 1, says: 'interactive: requests and unread responses above which reading pauses (HPC Pack default)' },
   messageThrottleStopThreshold: { default: 3072, unit: 'messages', scope: 'session', says: 'below which reading goes on (HPC Pack default)' },
