@@ -16,13 +16,20 @@ Installs, builds, starts Redis, a head, a node and the sample services, prices a
   --data-dir DIR    what it keeps (default data/ in the clone)
   --cores N         slots of the node (default: what the machine has, at least 4)
   --redis URL       a Redis of yours instead of one of its own
-Everything else is passed to the sample.
+  --rows N          price only the first N options
+  --json            the sample's result as one JSON document on stdout
 `
 
-const { exit, help, ofBroker, ofSample } = takeApart(process.argv.slice(2))
+const OF_BROKER = ['http', 'data-dir', 'cores', 'redis']
+
+const { exit, help, wrong, ofBroker, ofSample } = takeApart(process.argv.slice(2))
 if (help) {
   process.stdout.write(HELP)
   process.exit(0)
+}
+if (wrong !== undefined) {
+  console.error(`npm start: ${wrong} (npm start -- --help shows what there is)`)
+  process.exit(2)
 }
 needNode()
 if (!ofBroker.some(arg => arg.startsWith('--redis')) && !process.env.SOA_REDIS && !haveRedis()) {
@@ -37,7 +44,7 @@ const ready = await firstLine(broker)
 if (ready === undefined) process.exit(await ended(broker) || 1) // it has said why
 const { http } = JSON.parse(ready)
 
-const sample = spawn(process.execPath, ['--enable-source-maps', join(root, 'dist/examples/options/price-book.js'), ...ofSample], {
+const sample = spawn(process.execPath, ['--enable-source-maps', join(root, 'dist/examples/options/price-book.js'), ...ofSample, ...(exit ? ['--no-hint'] : [])], {
   cwd: root, stdio: ['ignore', 'inherit', 'inherit'], env: { ...process.env, SOA_HEAD: http }
 })
 const brokerEnded = ended(broker)
@@ -59,16 +66,22 @@ ${sampleCode === 0 ? 'The sample is done. The broker stays up' : `The sample end
 `)
 process.exit(await brokerEnded)
 
+/** `wrong`: what cannot be understood, said before anything is built or started. */
 function takeApart (args) {
   const ofBroker = []
   const ofSample = []
-  const mine = { exit: false, help: false }
+  const mine = { exit: false, help: false, wrong: undefined }
   for (let i = 0; i < args.length; i++) {
-    const arg = args[i]
-    if (arg === '--exit' || arg === '--help') mine[arg.slice(2)] = true
-    else if (/^--(http|data-dir|cores|redis)$/.test(arg)) ofBroker.push(arg, args[++i] ?? '')
-    else if (/^--(http|data-dir|cores|redis)=/.test(arg)) ofBroker.push(arg)
-    else ofSample.push(arg)
+    const [, name = '', given] = /^--([a-z-]+)(?:=(.*))?$/s.exec(args[i]) ?? []
+    const takesValue = name === 'rows' || OF_BROKER.includes(name)
+    const value = takesValue ? given ?? args[++i] : given
+    if (takesValue && (value ?? '') === '') mine.wrong ??= `--${name} needs a value`
+    else if (name === 'rows' && !/^0*[1-9]\d*$/.test(value)) mine.wrong ??= `--rows: a whole number above 0 is expected, not ${value}`
+    else if (name === 'rows') ofSample.push('--rows', value)
+    else if (takesValue) ofBroker.push(`--${name}`, value)
+    else if (name === 'json' && value === undefined) ofSample.push('--json')
+    else if ((name === 'exit' || name === 'help') && value === undefined) mine[name] = true
+    else mine.wrong ??= `${args[i]} is not known here`
   }
   return { ...mine, ofBroker, ofSample }
 }
@@ -78,7 +91,7 @@ function takeApart (args) {
  * it ends when this process is killed.
  */
 function startBroker () {
-  const has = name => ofBroker.some(arg => arg === name || arg.startsWith(`${name}=`))
+  const has = name => ofBroker.includes(name)
   const args = [join(root, 'bin/soa.mjs'), 'up', '--services', join(root, 'examples/services'), ...ofBroker]
   if (!has('--data-dir') && !process.env.SOA_DATA_DIR) args.push('--data-dir', join(root, 'data'))
   if (!has('--cores') && !process.env.SOA_CORES) args.push('--cores', String(Math.max(4, availableParallelism()))) // several instances on a small machine too

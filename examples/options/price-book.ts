@@ -5,11 +5,13 @@ import { checkBook, MOST_STANDARD_ERRORS } from './check.ts'
 import type { IOptionPricer } from './option-pricer.ts'
 import { progress } from './progress.ts'
 
+const DEFAULT_HEAD = 'http://127.0.0.1:8080'
+
 /**
  * A durable session on real input: prices a book of 2,000 European options by Monte Carlo on as many service instances as there are,
  * and checks every price against the closed formula.
  *
- *     node dist/examples/options/price-book.js [--head URL] [--rows N] [--json]
+ *     node dist/examples/options/price-book.js [--head URL] [--rows N] [--json] [--no-hint]
  *
  * Ends with 0 only if every row came back once, and within five standard errors of Black and Scholes.
  */
@@ -20,14 +22,14 @@ async function sendBook (client: BrokerClient<IOptionPricer>, book: readonly Row
 }
 
 async function main (): Promise<number> {
-  const { values } = parseArgs({ options: { head: { type: 'string' }, rows: { type: 'string' }, json: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } })
+  const { values } = parseArgs({ options: { head: { type: 'string' }, rows: { type: 'string' }, json: { type: 'boolean', default: false }, 'no-hint': { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } })
   if (values.help) {
-    console.log('Usage: price-book [--head URL] [--rows N] [--json]\n  --head   the head to talk to; default SOA_HEAD, else http://127.0.0.1:8080\n  --rows   only the first N options\n  --json   one JSON document on stdout, everything else on stderr')
+    console.log('Usage: price-book [--head URL] [--rows N] [--json] [--no-hint]\n  --head     the head to talk to; default SOA_HEAD, else http://127.0.0.1:8080\n  --rows     only the first N options\n  --json     one JSON document on stdout, everything else on stderr\n  --no-hint  do not say how to close the session: the broker is about to end')
     return 0
   }
   const rows = values.rows === undefined ? Infinity : Number(values.rows)
   if (rows !== Infinity && !(Number.isInteger(rows) && rows > 0)) { console.error(`--rows: a whole number above 0 is expected, not ${values.rows}`); return 2 }
-  const head = values.head ?? process.env.SOA_HEAD ?? 'http://127.0.0.1:8080'
+  const head = values.head ?? process.env.SOA_HEAD ?? DEFAULT_HEAD
   const book = readBook(rows)
   const out = values.json ? process.stderr : process.stdout
   const count = book.length.toLocaleString('en')
@@ -64,7 +66,7 @@ async function main (): Promise<number> {
       `  worst error  ${worst.standardErrors.toFixed(2)} standard errors of at most ${MOST_STANDARD_ERRORS}; ${worst.money.toFixed(4)} in money (row ${worst.row})`,
       `  rate         ${summary.messagesPerSecond.toLocaleString('en')} msg/s (${seconds.toFixed(1)} s)`,
       `  instances    ${instances.size} used`,
-      `  session      ${summary.urls.session} (kept until: soa session close ${session.id})`,
+      `  session      ${summary.urls.session}${values['no-hint'] ? '' : ` (kept until: npm run -s soa -- session close ${session.id}${head.replace(/\/+$/, '') === DEFAULT_HEAD ? '' : ` --head ${head}`})`}`,
       `  SOAP         ${summary.urls.soap}`,
       `  WSDL         ${summary.urls.wsdl}`,
       ''

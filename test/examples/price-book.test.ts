@@ -63,6 +63,7 @@ t.test('price-book: prices part of the book on a grid, and says so in JSON', asy
   t.equal(code, 0, stderr)
   t.match(JSON.parse(stdout), { sent: 200, responses: 200, isRight: true, wrong: 0, urls: { soap: RegExp(`^${cluster.head}/\\d+/Http$`) } })
   t.match(stderr, /10 % \(20 of 200 responses\)[^]*100 % \(200 of 200 responses\)/)
+  t.match(stderr, RegExp(`\\(kept until: npm run -s soa -- session close \\d+ --head ${cluster.head}\\)`))
 })
 
 t.test('price-book: its types are those that "soa service types" prints for the service', async t => {
