@@ -1,11 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { dirname } from 'node:path'
-import { readSettings } from '../config/read-settings.ts'
+import type { AllSettings } from '../config/settings.ts'
+import { isSoaError } from '../core/errors.ts'
 import { silent } from '../core/log.ts'
+import type { Level } from '../store/redis-store.ts'
 import { dataPath } from './folders.ts'
+import { whyTaken } from './free-address.ts'
 import { HeadApi } from './head-api.ts'
 import type { Io } from './io.ts'
 import { hostAndPort } from './options.ts'
@@ -19,18 +21,22 @@ const LEAST_NODE = [20, 19] as const
 const LEAST_FREE_BYTES = 1_073_741_824
 const REDIS_TIMEOUT_MS = 3000
 
-/** Looks at everything that a broker on this machine needs. Each check stands for itself: one that fails does not keep the others from being made. */
-export async function examine (io: Io, options: { head?: string | undefined, redis?: string | undefined }): Promise<Check[]> {
-  const settings = readSettings(io.env, { head: options.head, redis: options.redis })
-  const isUp = await headCheck(io, settings.head)
+/**
+ * Looks at everything that a broker with these settings needs on this machine. Each check stands for itself: one that fails does not keep the others
+ * from being made. `head`: the one to ask; undefined: the one that listens where the settings say.
+ */
+export async function examine (io: Io, settings: AllSettings, head?: string): Promise<Check[]> {
+  const { host, port } = hostAndPort(settings.http)
+  const here = port === 0 ? settings.head : `http://${/^(0\.0\.0\.0|\[::\])$/.test(host) ? '127.0.0.1' : host}:${port}`
+  const isUp = await headCheck(io, head ?? here)
   return [
     nodeCheck(),
     programCheck(io, 'redis-server', ['--version'], 'apt-get install redis-server (only needed for "soa up" without --redis)'),
     programCheck(io, 'setpriv', ['--version'], 'apt-get install util-linux ("soa up" ties its processes to itself with it)'),
     programCheck(io, 'flock', ['--version'], 'apt-get install util-linux ("soa up" locks its data folder with it)'),
-    ...(settings.redis === '' ? [{ what: 'redis', state: 'note' as const, found: 'none named (SOA_REDIS): "soa up" runs one of its own' }] : await redisChecks(settings.redis)),
+    ...(settings.redis === '' ? [{ what: 'redis', state: 'note' as const, found: 'none named (SOA_REDIS): "soa up" runs one of its own' }] : await redisChecks(settings.redis, settings.durability as Level)),
     isUp,
-    await portCheck(settings.http, isUp.state === 'ok'),
+    await portCheck(settings.http, isUp.state === 'ok' && new URL(head ?? here).port === String(port)),
     await diskCheck(dataPath(settings, io))
   ]
 }
@@ -49,19 +55,20 @@ function programCheck (io: Io, name: string, args: string[], mend: string): Chec
   return { what: name, state: 'ok', found: `${path} (${stdout.trim().split('\n')[0]?.slice(0, 60) ?? ''})` }
 }
 
-async function redisChecks (url: string): Promise<Check[]> {
+async function redisChecks (url: string, level: Level): Promise<Check[]> {
   const { openRedis, closeRedis } = await import('../store/redis.ts')
+  const { checkDurable } = await import('../store/redis-check.ts')
   try {
     const redis = await openRedis(url, { log: silent, timeoutMs: REDIS_TIMEOUT_MS, name: 'soa doctor' })
     try {
-      const info = Object.fromEntries((await redis.info()).split('\r\n').map(line => line.split(':', 2) as [string, string]))
-      const policy = info.maxmemory_policy ?? 'unknown'
-      const aof = info.aof_enabled === '1'
-      return [
-        { what: 'redis', state: 'ok', found: `version ${info.redis_version}` },
-        policy === 'noeviction' ? { what: 'redis maxmemory-policy', state: 'ok', found: policy } : { what: 'redis maxmemory-policy', state: 'failed', found: `${policy}: a full Redis would throw requests away`, mend: 'redis-cli CONFIG SET maxmemory-policy noeviction, and the same line in redis.conf' },
-        aof ? { what: 'redis appendonly', state: 'ok', found: 'yes' } : { what: 'redis appendonly', state: 'failed', found: 'no: durable sessions would not survive its end', mend: 'redis-cli CONFIG SET appendonly yes, and the same line in redis.conf' }
-      ]
+      const version = /^redis_version:(.*?)\r?$/m.exec(await redis.info())?.[1] ?? 'unknown'
+      const what = 'redis for durable sessions'
+      // The question that a head asks before it starts, with its answer: two that differ would help nobody.
+      const durable = await checkDurable(redis, level).then((): Check => ({ what, state: 'ok', found: `keeps them at durability ${level}` }), (error: unknown): Check => {
+        if (isSoaError(error)) return { what, state: 'failed', found: error.message }
+        throw error
+      })
+      return [{ what: 'redis', state: 'ok', found: `version ${version}` }, durable]
     } finally {
       await closeRedis(redis)
     }
@@ -80,13 +87,10 @@ async function headCheck (io: Io, url: string): Promise<Check> {
 }
 
 async function portCheck (http: string, isUp: boolean): Promise<Check> {
-  const { host, port } = hostAndPort(http)
-  const free = await new Promise<Error | undefined>(resolve => {
-    const server = createServer().once('error', resolve).listen(port, host.replace(/[[\]]/g, ''), () => server.close(() => resolve(undefined)))
-  })
-  if (free === undefined) return { what: `address ${http}`, state: 'ok', found: 'free' }
+  const taken = await whyTaken(http)
+  if (taken === undefined) return { what: `address ${http}`, state: 'ok', found: 'free' }
   if (isUp) return { what: `address ${http}`, state: 'ok', found: 'the head has it' }
-  return { what: `address ${http}`, state: 'failed', found: free.message, mend: 'end what has it, or choose another with --http or SOA_HTTP' }
+  return { what: `address ${http}`, state: 'failed', found: taken.message, mend: 'end what has it, or choose another with --http or SOA_HTTP' }
 }
 
 async function diskCheck (dataDir: string): Promise<Check> {

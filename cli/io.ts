@@ -25,6 +25,23 @@ export function table (heads: readonly string[], rows: ReadonlyArray<ReadonlyArr
   return cells.map(row => row.map((cell, i) => isNumber[i] ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)).join('  ').trimEnd())
 }
 
+/** The same with the last column broken at blanks, so that no line is longer than `width` where words allow. */
+export function wrappedTable (heads: readonly string[], rows: ReadonlyArray<ReadonlyArray<string>>, width: number): string[] {
+  const last = heads.length - 1
+  const before = heads.slice(0, last).reduce((sum, head, i) => sum + 2 + Math.max(head.length, ...rows.map(row => row[i]?.length ?? 0)), 0)
+  return table(heads, rows.flatMap(row => folded(row[last] ?? '', width - before).map((line, i) => i === 0 ? [...row.slice(0, last), line] : [...heads.slice(0, last).map(() => ''), line])))
+}
+
+function folded (text: string, width: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1)
+    if (line === undefined || line.length + 1 + word.length > width) lines.push(word)
+    else lines[lines.length - 1] = `${line} ${word}`
+  }
+  return lines
+}
+
 /** `name  value` lines. */
 export function facts (pairs: ReadonlyArray<readonly [name: string, value: string | number | boolean | null | undefined]>): string[] {
   const known = pairs.filter(([, value]) => value !== undefined && value !== null)

@@ -17,7 +17,7 @@ export function program (io: Io): Command {
     .showHelpAfterError('(--help shows what there is)')
     .exitOverride()
     .configureOutput({ writeOut: text => io.out(text.trimEnd()), writeErr: text => io.err(text.trimEnd()) })
-    .configureHelp({ helpWidth: 130, showGlobalOptions: false })
+    .configureHelp({ helpWidth: 120, showGlobalOptions: false })
     .addHelpText('after', `
 Examples:
   soa up                                                 everything on this machine

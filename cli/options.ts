@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { rangeOf, readSettings, unknownVariables } from '../config/read-settings.ts'
+import { readSettings, unknownVariables } from '../config/read-settings.ts'
 import { environmentName, flagName, settingNames, settingOf, settingsRead, type AllSettings, type ProcessSettings, type Reader } from '../config/settings.ts'
 import { CommandFailed, EXIT } from './exit-codes.ts'
 import type { Io } from './io.ts'
@@ -24,20 +24,20 @@ export function addSettings (command: Command, by: Reader): Command {
   if (by === 'client') return command
   return command
     .option('--config <FILE>', 'settings as JSON, {"name": value}; flags and environment win [SOA_CONFIG]')
-    .option('--set <name=value>', 'default of a session setting; may be given again', nameAndValue, {})
-    .addHelpText('after', () => sessionSettingsHelp('Session settings (--set, or in the environment):'))
+    .option('--set <name=value>', 'default of a session setting; may be given again', nameAndValue)
+    .addHelpText('after', () => sessionSettingsHelp('Session settings (--set, or in the environment)'))
 }
 
+/** Names and defaults, two beside each other: what they mean is a page of its own. */
 export function sessionSettingsHelp (title: string): string {
-  const lines = settingNames('session').map(name => {
-    const setting = settingOf(name)
-    return `  ${name}: ${setting.says}; ${rangeOf(setting)} [${environmentName(name)}, default ${String(setting.default)}]`
-  })
-  return ['', title, ...lines].join('\n')
+  const cells = settingNames('session').map(name => `${name.padEnd(29)} ${String(settingOf(name).default)} ${settingOf(name).unit}`)
+  const half = Math.ceil(cells.length / 2)
+  const lines = cells.slice(0, half).map((cell, i) => `  ${cell.padEnd(48)}  ${cells[half + i] ?? ''}`.trimEnd())
+  return ['', `${title} and their defaults; "soa settings" says what each one does:`, ...lines].join('\n')
 }
 
 /** commander's collector for `--set name=value`. */
-export function nameAndValue (text: string, before: Record<string, string>): Record<string, string> {
+export function nameAndValue (text: string, before: Record<string, string> = {}): Record<string, string> {
   const at = text.indexOf('=')
   if (at < 1) throw new InvalidArgumentError('name=value is expected.')
   return { ...before, [text.slice(0, at)]: text.slice(at + 1) }

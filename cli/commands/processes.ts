@@ -4,10 +4,11 @@ import { addSettings } from '../options.ts'
 
 export function processCommands (program: Command, io: Io): void {
   addSettings(program.command('up').description('everything on this machine: redis-server, head and node, supervised'), 'up')
-    .option('--services <DIR>', 'register every *.config below this folder at the start; may be given again', (folder: string, before: string[]) => [...before, folder], [])
+    .option('--services <DIR>', 'register every *.config below this folder at the start; may be given again', (folder: string, before: string[] = []) => [...before, folder])
     .addHelpText('after', `
-Keeps its data in --data-dir (default $XDG_STATE_HOME/soa-broker, else ~/.local/state/soa-broker): started again there it carries on, even after kill -9.
-Ctrl-C ends it in order, a second Ctrl-C at once. The first line on stdout is a JSON object, once clients can connect.
+Keeps its data in --data-dir (default $XDG_STATE_HOME/soa-broker, else ~/.local/state/soa-broker): started
+again there it carries on, even after kill -9. Ctrl-C ends it in order, a second Ctrl-C at once. The first line on
+stdout is a JSON object, once clients can connect.
 
 Examples:
   soa up --services examples/services

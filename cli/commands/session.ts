@@ -32,10 +32,10 @@ export function sessionCommands (program: Command, io: Io): void {
     .option('--min-units <N>', 'service instances without which it does not start', wholeNumber)
     .option('--max-units <N>', 'most service instances', wholeNumber)
     .option('--priority <N>', '0 to 4000, higher goes first; default 2000', wholeNumber)
-    .option('--set <name=value>', 'a session setting; may be given again', nameAndValue, {})
-    .addHelpText('after', () => sessionSettingsHelp('Session settings (--set):'))
-    .action(async (service: string, options: Target & { serviceVersion?: string, durable?: boolean, minUnits?: number, maxUnits?: number, priority?: number, set: Record<string, string> }) => {
-      const { serviceVersion: version, durable, minUnits, maxUnits, priority, set } = options
+    .option('--set <name=value>', 'a session setting; may be given again', nameAndValue)
+    .addHelpText('after', () => sessionSettingsHelp('Session settings (--set)'))
+    .action(async (service: string, options: Target & { serviceVersion?: string, durable?: boolean, minUnits?: number, maxUnits?: number, priority?: number, set?: Record<string, string> }) => {
+      const { serviceVersion: version, durable, minUnits, maxUnits, priority, set = {} } = options
       // Numbers as numbers: what they must be is the head's to say, which knows the defaults.
       const settings = Object.fromEntries(Object.entries(set).map(([name, value]) => [name, /^-?\d{1,15}$/.test(value) ? Number(value) : value]))
       const created = await api(options).call('POST', 'sessions', { service, version, durable, minUnits, maxUnits, priority, settings }) as Session
@@ -100,6 +100,7 @@ function describe (session: Session): string[] {
       ['requests', counters === null ? null : `${counters.total}, ${counters.processed} done (${counters.faulted} faults), ${counters.processing} in work`]
     ]),
     ...(clients.length === 0 ? [] : ['', ...table(['CLIENT', 'STATE', 'REQUESTS', 'DONE', 'FAULTS'], clients.map(client => [client.clientId === '' ? '(default)' : client.clientId, client.state, client.total, client.processed, client.faulted]))]),
+    ...(session.lastFailure === undefined ? [] : ['', `last failed host: ${session.lastFailure.why} on ${session.lastFailure.node}, ${session.lastFailure.at}`, ...session.lastFailure.stderr.trimEnd().split('\n').map(line => `  ${line}`)]),
     ...(tasks.length === 0 ? [] : ['', ...table(['TASK', 'NODE', 'PID', 'STATE', 'CORES'], tasks.map(task => [task.id, task.node, task.pid ?? '', task.state, task.capacity]))])
   ]
 }

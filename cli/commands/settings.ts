@@ -1,7 +1,12 @@
 import type { Command } from 'commander'
 import { readSettings } from '../../config/read-settings.ts'
 import { HeadApi } from '../head-api.ts'
-import { print, table, type Io } from '../io.ts'
+import { print, table, wrappedTable, type Io } from '../io.ts'
+
+/** Of the table of settings: what a wide terminal shows without breaking lines itself. */
+const MOST_COLUMNS = 160
+
+const amount = ({ default: value, unit }: { default: unknown, unit: string }): string => typeof value === 'number' ? `${value} ${unit}` : String(value)
 
 export function settingsCommands (program: Command, io: Io): void {
   program.command('settings').description('every setting: default, unit, environment name, and what it does')
@@ -19,8 +24,10 @@ export function settingsCommands (program: Command, io: Io): void {
       }
       const here = readSettings(io.env, {}) as unknown as Record<string, unknown>
       const rows = settingRows()
-      print(io, options.json, { items: rows.map(row => ({ ...row, value: here[row.name] })) }, () =>
-        table(['SETTING', 'DEFAULT', 'HERE', 'UNIT', 'SCOPE', 'ENVIRONMENT', 'SAYS'], rows.map(row => [row.name, String(row.default), here[row.name] === row.default ? '' : String(here[row.name]), row.unit, row.scope, row.environment, row.says])))
+      const isOther = rows.some(row => here[row.name] !== row.default)
+      print(io, options.json, { items: rows.map(row => ({ ...row, value: here[row.name] })) }, () => wrappedTable(
+        ['SETTING', 'DEFAULT', ...(isOther ? ['HERE'] : []), 'SCOPE', 'ENVIRONMENT', 'SAYS'],
+        rows.map(row => [row.name, amount(row), ...(isOther ? [here[row.name] === row.default ? '' : String(here[row.name])] : []), row.scope, row.environment, row.says]), MOST_COLUMNS))
     })
 
   program.command('faults').description('every fault: number, whose fault, what it says')

@@ -5,6 +5,7 @@ import { findServiceFiles, loadServiceFile, type LoadedService } from '../../con
 import { systemClock, type Clock } from '../../core/clock.ts'
 import { makeLog } from '../../core/log.ts'
 import { CommandFailed, EXIT } from '../exit-codes.ts'
+import { needFreeAddress } from '../free-address.ts'
 import { dataFolder, leaveRunFolder, runFolder } from '../folders.ts'
 import { HeadApi } from '../head-api.ts'
 import { aborted, type Io } from '../io.ts'
@@ -58,6 +59,8 @@ export async function up (io: Io, flags: Readonly<Record<string, unknown>> & { s
   const lock = takeLock(join(dataDir, 'up.lock'), dataDir)
   const started: Supervisor[] = []
   try {
+    // After the lock, which knows better who is there when it is another "soa up" on the same data.
+    await needFreeAddress(settings.http, parts.clock, io.signal)
     const runDir = runFolder(settings, io, join(dataDir, 'run'))
     // A mistake in a registration file ends this before anything runs.
     const services = await loadServices(folders, io)

@@ -1,6 +1,12 @@
 import t from 'tap'
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { endWithin } from '../../cli/run-head.ts'
 import { version } from '../../cli/version.ts'
+import { asset } from '../../core/assets.ts'
+import { ManualClock } from '../clock.ts'
+import { needsRedis, startRedis } from '../redis-server.ts'
 import { fakeHead, run, type Asked } from './helpers.ts'
 
 const session = {
@@ -30,6 +36,8 @@ t.test('cli: --help is there for every command, with an example', async t => {
     const { code, out, err } = await run([...command.split(' ').filter(word => word !== ''), '--help'])
     t.strictSame([code, err], [0, ''], command)
     t.match(out, 'Usage: soa', command)
+    t.notMatch(out, /default: [{[]/, `${command}: no empty default`)
+    t.ok(out.split('\n').every(line => line.length <= 120), `${command} fits 120 columns`)
     if (!['service', 'session'].includes(command)) t.match(out, /Examples?:\n/, `${command} has an example`)
   }
   t.strictSame(await run(['--version']), { code: 0, out: `${version()}\n`, err: '' })
@@ -78,6 +86,7 @@ t.test('cli: a refusal of the head is one line and an exit code', async t => {
     [404, { title: 'Not Found', status: 404, detail: 'no service X is registered', code: 50331678, name: 'Service_NotFound' }, 4, 'soa: Service_NotFound: no service X is registered\n'],
     [409, { title: 'Conflict', status: 409, detail: 'session 5 is finished', name: 'Session_ValidateJobFailed_AlreadyFinished' }, 5, 'soa: Session_ValidateJobFailed_AlreadyFinished: session 5 is finished\n'],
     [400, { title: 'Bad Request', status: 400, detail: 'body: minUnit is not known here', name: 'InvalidArgument' }, 2, 'soa: InvalidArgument: body: minUnit is not known here\n'],
+    [404, { title: 'Not Found', status: 404, detail: 'no node n9 is known here', name: 'InvalidArgument' }, 4, 'soa: InvalidArgument: no node n9 is known here\n'],
     [503, { title: 'Service Unavailable', status: 503, detail: 'the store cannot be reached', name: 'StorageServiceNotAvailble' }, 1, 'soa: StorageServiceNotAvailble: the store cannot be reached\n'],
     [404, { title: 'Not Found', status: 404 }, 4, 'soa: HTTP 404: Not Found\n']
   ]
@@ -144,6 +153,61 @@ t.test('cli: settings come from a file too', async t => {
 t.test('cli: settings of a running head', async t => {
   const { env } = await head(t, 200, { items: [{ name: 'maxSessions', value: 7, default: 1000 }] })
   t.match((await run(['settings', '--head'], env)).out, /SETTING +RUNS WITH +DEFAULT\nmaxSessions +7 +1000\n/)
+})
+
+t.test('cli: the table of settings fits a wide terminal, and shows what is set here only if something is', async t => {
+  const { out } = await run(['settings'])
+  t.match(out, /^SETTING +DEFAULT +SCOPE +ENVIRONMENT +SAYS\n/)
+  t.match(out, /\nclientIdleTimeout +300000 ms +session +SOA_CLIENT_IDLE_TIMEOUT +a client/)
+  t.ok(out.split('\n').every(line => line.length <= 160))
+  t.match((await run(['settings'], { SOA_MAX_SESSIONS: '7' })).out, /^SETTING +DEFAULT +HERE [^]*\nmaxSessions +1000 sessions +7 +process /)
+})
+
+t.test('cli: an address that is taken is said before anything is started', async t => {
+  const { url, close } = await fakeHead(() => ({ status: 200 }))
+  t.teardown(close)
+  const http = new URL(url).host
+  const dir = t.testdir()
+  const taken = { code: 1, out: '', err: `soa: cannot listen on ${http}: another process listens there; end it, or choose another address with --http or SOA_HTTP (port 0 picks a free one)\n` }
+  const env = { PATH: process.env.PATH ?? '' }
+  t.strictSame(await run(['head', '--redis', '/nowhere', '--http', http, '--run-dir', dir], env), taken)
+  t.strictSame(await run(['up', '--http', http, '--data-dir', join(dir, 'data')], env), taken)
+  t.strictSame(readdirSync(join(dir, 'data')), ['up.lock'], 'nothing but its lock')
+  t.match(await run(['doctor', '--http', http, '--head', 'http://127.0.0.1:9'], env), { out: new RegExp(`failed  address ${http}: listen EADDRINUSE`) })
+})
+
+t.test('cli: doctor asks of Redis what a head asks, at the durability that is set', needsRedis, async t => {
+  const redis = await startRedis(t, { appendfsync: 'everysec' })
+  const durable = async (...more: string[]): Promise<object | undefined> => {
+    const { out } = await run(['doctor', '--json', '--redis', redis.url, '--http', '127.0.0.1:0', ...more], { PATH: process.env.PATH ?? '' })
+    return (JSON.parse(out) as { checks: Array<{ what: string }> }).checks.find(({ what }) => what === 'redis for durable sessions')
+  }
+  t.match(await durable(), { state: 'failed', found: /appendfsync is everysec, must be always/ })
+  t.match(await durable('--durability', 'process'), { state: 'ok' })
+})
+
+t.test('cli: a head that does not come to its end is not waited for', async t => {
+  const clock = new ManualClock()
+  const hurry = new AbortController()
+  const said: string[] = []
+  const log = { error: (_facts: object, text: string) => { said.push(text) } }
+  const never = async (): Promise<void> => await new Promise(() => {})
+  await endWithin(async () => {}, { clock, log, hurry: hurry.signal })
+  const late = t.rejects(endWithin(never, { clock, log, hurry: hurry.signal }), { exitCode: 1, message: 'the head did not close within 18000 ms; ended as it stood' })
+  await clock.advance(18_000)
+  await late
+  t.strictSame(said, ['head did not close in order'])
+  const hurried = endWithin(never, { clock, log, hurry: hurry.signal })
+  hurry.abort()
+  await hurried
+  t.equal(clock.pending, 0)
+})
+
+t.test('npm start: an option that nobody knows is refused before anything is built or started', async t => {
+  const start = (...args: string[]): { status: number | null, stderr: string } => spawnSync(process.execPath, [asset('scripts/start.mjs'), ...args], { encoding: 'utf8' })
+  for (const [args, why] of [[['--bla'], '--bla is not known here'], [['--rows', '0'], '--rows: a whole number above 0 is expected, not 0'], [['--http'], '--http needs a value'], [['--exit=1'], '--exit=1 is not known here'], [['book'], 'book is not known here']] as const) {
+    t.match(start(...args), { status: 2, stderr: `npm start: ${why} (npm start -- --help shows what there is)\n` })
+  }
 })
 
 t.test('cli: doctor says what is there and how to mend what is not', async t => {
