@@ -12,7 +12,7 @@ const RESPAWN_MS = 200
  */
 export class Guardian {
   readonly #needs: { readonly clock: Clock, readonly log: Logger }
-  readonly #hosts = new Map<number, string>()
+  readonly #hosts = new Map<number, { readonly start: string, readonly mark: string }>()
   #child: ChildProcess | undefined
   #isClosed = false
 
@@ -28,14 +28,15 @@ export class Guardian {
     child.stdin?.on('error', () => { /* it is gone: its exit says so */ })
     child.once('error', err => this.#lost(err))
     child.once('exit', () => this.#lost())
-    for (const [pid, start] of this.#hosts) this.#say(`+ ${pid} ${start}`)
+    for (const [pid, { start, mark }] of this.#hosts) this.#say(`+ ${pid} ${start} ${mark}`)
   }
 
-  add (pid: number): void {
+  /** `mark`: NAME=VALUE in the environment of the host and of all that it starts, so that what leaves its process group is found too. */
+  add (pid: number, mark: string): void {
     const start = startTime(pid)
     if (start === undefined) return // it is gone already
-    this.#hosts.set(pid, start)
-    this.#say(`+ ${pid} ${start}`)
+    this.#hosts.set(pid, { start, mark })
+    this.#say(`+ ${pid} ${start} ${mark}`)
   }
 
   /** Its whole process group is gone. */

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { createWriteStream, existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { sleep, type Clock } from '../core/clock.ts'
@@ -40,6 +41,8 @@ export class HostProcess {
   readonly #child: ChildProcess
   readonly #needs: { readonly guardian: Guardian, readonly clock: Clock, readonly log: Logger }
   readonly #tail: Buffer[] = []
+  /** In the environment of the host and of whatever it starts. */
+  readonly #mark = `SOA_HOST_ID=${randomUUID()}`
   #tailBytes = 0
   #isOver = false
 
@@ -47,8 +50,8 @@ export class HostProcess {
     this.#needs = needs
     const watched = ['/bin/sh', '-c', IF_PARENT_LIVES, 'host', String(process.pid), host.command, ...host.args]
     const [command = '', ...args] = SETPRIV === undefined ? watched : [SETPRIV, '--pdeathsig', 'KILL', '--', ...watched]
-    this.#child = spawn(command, args, { env: host.env, cwd: host.cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-    if (this.#child.pid !== undefined) needs.guardian.add(this.#child.pid)
+    this.#child = spawn(command, args, { env: { ...host.env, SOA_HOST_ID: this.#mark.slice('SOA_HOST_ID='.length) }, cwd: host.cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    if (this.#child.pid !== undefined) needs.guardian.add(this.#child.pid, this.#mark)
     this.#read(this.#child.stdout, '', undefined)
     this.#read(this.#child.stderr, host.stderrFile, host.stderrFile === '' ? lineLog(needs) : undefined)
     this.ended = this.#end()
@@ -88,6 +91,7 @@ export class HostProcess {
       await Promise.race([closed, sleep(this.#needs.clock, GROUP_GONE_MS, stop.signal).catch(() => {})])
       stop.abort()
       await this.#groupGone()
+      killMarked(this.#mark)
       this.#needs.guardian.remove(child.pid)
     }
     this.#isOver = true
@@ -150,6 +154,16 @@ function lineLog ({ clock, log }: { readonly clock: Clock, readonly log: Logger 
       if (++lines > LOGGED_A_SECOND) left++
       else log.warn({ line: line.slice(0, LOGGED_CHARACTERS) }, 'host says')
     }
+  }
+}
+
+/** SIGKILL to every process with this in its environment: a child that left the process group (setsid) kept that. */
+function killMarked (mark: string): void {
+  for (const pid of readdirSync('/proc')) {
+    if (!/^\d+$/.test(pid)) continue
+    try {
+      if (readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(mark)) process.kill(Number(pid), 'SIGKILL')
+    } catch { /* gone by now, or somebody else's */ }
   }
 }
 

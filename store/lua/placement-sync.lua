@@ -11,13 +11,15 @@ local tasks = at .. 'tasks:' .. node
 local current = redis.call('HGET', at .. 'epochs', node) == epoch
 local isOver = false
 
-local function failed (task)
+-- `ran`: its host took calls before it ended. Then the node can run the service, and only a moment is waited, not longer each time.
+local function failed (task, ran)
   if redis.call('HEXISTS', at .. 'demands', task.sessionId) == 0 then return end
   local json, time = redis.call('HGET', at .. 'failures', task.sessionId), now()
   local failures = json and cjson.decode(json) or {}
   local before = failures[node]
   -- Two quiet minutes, twice the longest pause, and the node is forgiven.
-  failures[node] = { n = before and time - before.at < 120000 and before.n + 1 or 1, at = time }
+  local again = not ran and before and time - before.at < 120000
+  failures[node] = { n = again and before.n + 1 or 1, at = time }
   redis.call('HSET', at .. 'failures', task.sessionId, cjson.encode(failures))
 end
 
@@ -29,7 +31,7 @@ for _, report in ipairs(reports) do
   elseif ENDED[report.state] then
     redis.call('HDEL', tasks, report.id)
     tell(report)
-    if report.state == 'Failed' then failed(report) end
+    if report.state == 'Failed' then failed(report, task.state == 'Running') end
     isOver = true
   elseif task.state == 'Canceling' then
     -- Its host came up although it is not wanted any more; the session has been told so.

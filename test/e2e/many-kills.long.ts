@@ -12,6 +12,7 @@ t.setTimeout(900_000)
 
 t.test('kill: anything, again and again, and every session still ends with each response once and right', async t => {
   const cluster = await Cluster.start(t)
+  t.teardown(() => { if (!t.passing()) t.comment(cluster.log.slice(-5000)) })
   const kills: Record<Role, number> = { host: 0, worker: 0, head: 0, node: 0, redis: 0 }
   for (let round = 0; round < ROUNDS; round++) {
     const { session, client } = await openSession(cluster.head)

@@ -54,9 +54,9 @@ t.test('host process: megabytes of output leave 4 KiB', async t => {
   t.ok(stderr.length <= 4096, `${stderr.length} characters`)
 })
 
-t.test('host process: children that it leaves behind do not outlive it', async t => {
+t.test('host process: children that it leaves behind do not outlive it, not even those that leave its process group', async t => {
   const mark = `left-${process.pid}`
-  const host = new HostProcess(shell('sleep 1000 & sleep 1000 & exit 0', { env: { PATH: '/usr/bin:/bin', MARK: mark } }), { guardian: guardianOf(t), clock, log })
+  const host = new HostProcess(shell('sleep 1000 & setsid sleep 1000 & sleep 0.1; exit 0', { env: { PATH: '/usr/bin:/bin', MARK: mark } }), { guardian: guardianOf(t), clock, log })
   t.match(await host.ended, { code: 0 })
   t.same(await marked(mark), [])
 })

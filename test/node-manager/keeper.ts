@@ -8,7 +8,7 @@ const guardian = new Guardian({ clock, log })
 guardian.start()
 const keeper = new HostProcess({
   command: '/bin/sh',
-  args: ['-c', 'sh -c "sleep 1000; true" & wait'],
+  args: ['-c', 'sh -c "setsid sleep 1000; true" & wait'],
   env: { PATH: '/usr/bin:/bin', MARK: process.argv[2] ?? '' },
   cwd: '/',
   stderrFile: ''

@@ -53,7 +53,7 @@ t.test('node manager', needsRedis, async t => {
     t.match(env, {
       CCP_CANCEL_TASK_GRACEPERIOD: '1', CCP_SERVICE_INITIALIZATION_TIMEOUT: '60000', CCP_MESSAGE_LEVEL_PREEMPTION: 'True', FROM_SERVICE: 'yes', FROM_SESSION: 'yes', LANG: 'C.UTF-8',
     })
-    t.same(Object.keys(env).filter(name => !/^(CCP_|FROM_)/.test(name)).sort(), ['DUMP', 'HOME', 'LANG', 'NODE', 'PATH', 'PWD', 'SOA_LISTEN_URL'].sort(), 'a list of what is let through')
+    t.same(Object.keys(env).filter(name => !/^(CCP_|FROM_)/.test(name)).sort(), ['DUMP', 'HOME', 'LANG', 'NODE', 'PATH', 'PWD', 'SOA_HOST_ID', 'SOA_LISTEN_URL'].sort(), 'a list of what is let through')
     t.notMatch(JSON.stringify(env), /hunter2|redis\.sock/)
   })
 

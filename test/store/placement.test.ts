@@ -176,6 +176,21 @@ t.test('placement store', needsRedis, async t => {
     t.match(plan({ ...await heads.snapshot('look'), now: until - 1 }).starts, [{ node: 'n2' }])
   })
 
+  t.test('placement: hosts that took calls and then ended make the node wait a moment, however many they were', async t => {
+    const { heads, board, node, pass } = await openGrid(t, server)
+    const epoch = await node.register(record('n1', { cores: 8 }))
+    await board.put({ ...wish('1'), target: 8 })
+    await pass()
+    const answer = await node.sync('n1', epoch, [])
+    if (answer.fenced) return t.fail('fenced')
+    t.equal(answer.tasks.length, 8)
+    await node.sync('n1', epoch, answer.tasks.map(task => ({ ...task, state: 'Running' as const, address: 'http://127.0.0.1:1/' })))
+    await node.sync('n1', epoch, answer.tasks.map(task => ({ ...task, state: 'Failed' as const })))
+    const snapshot = await heads.snapshot('look')
+    const waits = (snapshot.demands[0]?.notBefore?.['n1'] ?? Infinity) - snapshot.now
+    t.ok(waits <= 500, `${waits} ms to wait; eight starts that failed would wait a minute`)
+  })
+
   t.test('placement: a demand that nobody asserts is dropped with its tasks; one that is raised again in time keeps them', async t => {
     const { heads, board, node, pass, redis, prefix } = await openGrid(t, server)
     const epoch = await node.register(record('n1'))
