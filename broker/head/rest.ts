@@ -37,7 +37,8 @@ export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false, allowUnionTypes: true } },
     ...(server === undefined ? {} : { serverFactory: server })
   }
-  const app: FastifyInstance = fastify(options)
+  // What no route ever sees (a path that cannot be decoded) is refused in the same form.
+  const app: FastifyInstance = fastify({ ...options, frameworkErrors: (error, _request, reply) => { void refuse(reply, toProblem(error)) } })
   const plainJson = app.getDefaultJsonParser('error', 'error')
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body: string, done) => {
     if (body === '') done(null, undefined) // POST …/flush from clients that always name a type
@@ -46,7 +47,8 @@ export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
   app.addContentTypeParser('application/x-ndjson', (_request: FastifyRequest, body: Readable, done: (error: null, body: Readable) => void) => done(null, body))
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     const problem = error.validation !== undefined ? invalid(error, request) : error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? wrongType(request) : toProblem(error)
-    if (problem.status >= 500) log.error({ method: request.method, url: request.url, err: error }, 'request failed')
+    if (reply.raw.destroyed) log.debug({ method: request.method, url: request.url }, 'the caller is gone')
+    else if (problem.status >= 500) log.error({ method: request.method, url: request.url, err: error }, 'request failed')
     else log.debug({ method: request.method, url: request.url, status: problem.status, detail: problem.detail }, 'request refused')
     return refuse(reply, problem)
   })

@@ -220,5 +220,7 @@ t.test('rest: the OpenAPI document is printed from the routes that run', async t
 t.test('rest: what is nowhere is a problem too', async t => {
   const app = await server(t)
   t.match((await app.inject('/api/v2/nothing')).json(), { status: 404, title: 'Not Found', detail: /GET \/api\/v2\/nothing/ })
+  const bent = await app.inject('/api/v1/sessions/%zz')
+  t.match([bent.headers['content-type'], bent.json()], [/application\/problem\+json/, { status: 400 }])
   t.match((await app.inject({ method: 'PATCH', url: '/api/v1/sessions/1' })).json(), { status: 404 })
 })
