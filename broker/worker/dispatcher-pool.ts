@@ -24,6 +24,8 @@ interface Entry { dispatcher: Dispatcher, task: TaskInfo, isDraining: boolean, d
 interface Needs {
   desk: Desk
   connect: (task: TaskInfo, slots: number) => SoapCaller
+  /** The service's WSDL says that this action has a reply. */
+  hasReply: (action: string) => boolean
   limits: {
     /** 0: as many as the task has cores. */
     maxConcurrentCalls: number
@@ -89,7 +91,7 @@ export class DispatcherPool {
     const { desk, connect, limits, clock, log, changed, failed } = this.#needs
     const { operationTimeoutMs, resendLimit, initializationTimeoutMs, taskFateTimeoutMs } = limits
     const slots = (limits.maxConcurrentCalls || task.capacity) * (1 + limits.prefetch)
-    const instance = new ServiceInstance(task.id, connect(task, slots))
+    const instance = new ServiceInstance(task.id, connect(task, slots), this.#needs.hasReply)
     const dispatcher = new Dispatcher({
       desk,
       instance,

@@ -28,5 +28,8 @@ export class ServiceFacts {
     return this.operations.find(operation => operation.inputElement === bodyElement)?.action ?? ''
   }
 
+  /** The WSDL says that this action has a reply. False also where nothing is known of it. */
+  hasReply (action: string): boolean { return this.#byAction.get(action)?.oneWay === false }
+
   isOneWay (action: string): boolean { return this.#byAction.get(action)?.oneWay ?? false }
 }

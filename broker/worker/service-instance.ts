@@ -14,10 +14,12 @@ export type InstanceResult =
 export class ServiceInstance {
   readonly taskId: string
   readonly #caller: SoapCaller
+  readonly #hasReply: (action: string) => boolean
 
-  constructor (taskId: string, caller: SoapCaller) {
+  constructor (taskId: string, caller: SoapCaller, hasReply: (action: string) => boolean) {
     this.taskId = taskId
     this.#caller = caller
+    this.#hasReply = hasReply
   }
 
   /** @param timeoutMs serviceOperationTimeout */
@@ -27,7 +29,9 @@ export class ServiceInstance {
     const result = await this.#caller.call(sent, { timeoutMs, signal })
     switch (result.outcome) {
       case 'answered': return answered(result.reading)
-      case 'accepted': return { response: undefined, isFault: false, isLeaving: false }
+      case 'accepted':
+        if (this.#hasReply(envelope.action)) return { outcome: 'badReply', why: 'an empty answer, as to a one-way operation, which this is not' }
+        return { response: undefined, isFault: false, isLeaving: false }
       case 'timedOut': return { outcome: 'timedOut', why: `no answer within ${timeoutMs} ms (serviceOperationTimeout)` }
       case 'unreachable': return { outcome: 'instanceUnreachable', why: result.error.message }
       case 'broken': return { outcome: 'broken', why: result.error.message }

@@ -100,6 +100,7 @@ export class BrokerSession {
     this.#pool = new DispatcherPool({
       desk,
       connect: needs.connect,
+      hasReply: action => service.hasReply(action),
       limits: {
         maxConcurrentCalls: service.maxConcurrentCalls,
         prefetch: settings.serviceRequestPrefetchCount,

@@ -58,4 +58,13 @@ t.test('seed envelope: accepted byte for byte', async t => {
       await session.close()
     })
   }
+
+  await t.test('a path below a session that is nothing is 404, from whichever side it is asked', async t => {
+    const session = await Session.create({ service: 'SimpleService', head: cluster.head })
+    for (const method of ['GET', 'POST']) {
+      const answer = await fetch(`${session.endpoint}/Nope`, { method, signal: AbortSignal.timeout(30_000) })
+      t.equal(answer.status, 404, method)
+    }
+    await session.close()
+  })
 })

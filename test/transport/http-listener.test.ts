@@ -220,6 +220,17 @@ t.test('a body that stops coming is given up', async t => {
   t.match(await raw(port, 'POST /svc HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 100\r\n\r\n<s:'), /^$|ECONNRESET/)
 })
 
+t.test('a body that drips, a byte now and then, is given up too, and what comes at a fair pace is not', async t => {
+  const { port, url } = await listening(t, {}, { paceGraceMs: 0 })
+  const socket = connect(port, '127.0.0.1')
+  socket.write('POST /svc HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\n\r\n')
+  const drip = setInterval(() => { socket.write('1\r\n<\r\n') }, 50)
+  socket.on('error', () => { /* cut while it wrote: that is what is waited for */ })
+  await new Promise<void>(resolve => { socket.once('close', () => resolve()) })
+  clearInterval(drip)
+  t.match(await post(url, soap11(`<m>${'x'.repeat(50_000)}</m>`), { 'content-type': 'text/xml' }), { status: 200 })
+})
+
 t.test('closing lets the request in hand finish and takes no other', async t => {
   let finish = (): void => {}
   let called = (): void => {}

@@ -38,6 +38,7 @@ function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {})
   const pool = new DispatcherPool({
     desk,
     connect,
+    hasReply: () => false,
     limits: {
       maxConcurrentCalls: 0,
       prefetch: limits.prefetch ?? 0,

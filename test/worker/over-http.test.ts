@@ -87,6 +87,14 @@ t.test('over http: a one-way operation is answered 202, and runs', async t => {
   t.same(session.counters.view(), { total: 1, processed: 1, processing: 0, faulted: 0 })
 })
 
+t.test('over http: an empty answer of a service to an operation that has a reply is tried again, and in the end a fault', async t => {
+  let runs = 0
+  const { post } = await serve(t, { settings: { messageResendLimit: 1 }, answer: () => { runs++; return { outcome: 'accepted' } } })
+  const answer = await post('/7/Http', soap(S11, '', '<n>1</n>'), { 'content-type': 'text/xml', soapaction: '"urn:Echo"' })
+  t.match([answer.status, answer.text], [500, /RetryOperationError/])
+  t.equal(runs, 2)
+})
+
 t.test('over http: an action that is missing everywhere is found by the body element', async t => {
   const seen: Envelope[] = []
   const { post } = await serve(t, { answer: echoing(seen) })

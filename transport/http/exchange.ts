@@ -13,6 +13,7 @@ import { announced, Gone, receive, unpacker, type ReceivingBytes } from './recei
 export interface ExchangeNeeds {
   readonly receiving: ReceivingBytes
   readonly receiveIdleTimeoutMs: number
+  readonly paceGraceMs: number
   readonly log: Logger
 }
 
@@ -68,7 +69,7 @@ export async function exchange (request: IncomingMessage, response: ServerRespon
     const { maxMessageSize } = endpoint.limits
     const release = await needs.receiving.take(announced(request, maxMessageSize), caller)
     if (arrival.expectsContinue) response.writeContinue()
-    const bytes = await receive(request, open, { maxMessageSize, idleMs: needs.receiveIdleTimeoutMs }).finally(release)
+    const bytes = await receive(request, open, { maxMessageSize, idleMs: needs.receiveIdleTimeoutMs, paceGraceMs: needs.paceGraceMs }).finally(release)
     try {
       reading = readEnvelope(bytes, { limits: endpoint.limits, soap, soapAction: httpAction(contentType, headerText(request, 'soapaction')), charset: contentType.parameters.get('charset') })
     } catch (error) {

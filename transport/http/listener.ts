@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Logger } from '../../core/log.ts'
 import type { SoapEndpoint } from '../channel.ts'
 import { exchange, sentence } from './exchange.ts'
-import { ReceivingBytes } from './receive.ts'
+import { PACE_GRACE_MS, ReceivingBytes } from './receive.ts'
 
 export interface SoapOverHttp {
   /** What is at a path (without query, as sent); undefined: not SOAP, or not here. */
@@ -18,6 +18,8 @@ export interface SoapOverHttp {
   readonly maxReceivingBytes?: number
   /** A body of which no byte comes for so long is given up. Default 2 min. */
   readonly receiveIdleTimeoutMs?: number
+  /** A body may be slower than 240 bytes a second for so long. Default 5 s. */
+  readonly paceGraceMs?: number
 }
 
 export interface HttpListener {
@@ -65,7 +67,12 @@ export function soapServer (options: SoapOverHttp): Server {
 /** Answers one request; `expectsContinue` when the client waits for "100 Continue" (a server's `checkContinue` event). */
 export function soapRequestListener (options: SoapOverHttp): (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean) => void {
   const { log, baseUrl = hostOf } = options
-  const needs = { receiving: new ReceivingBytes(options.maxReceivingBytes ?? 268_435_456), receiveIdleTimeoutMs: options.receiveIdleTimeoutMs ?? 120_000, log }
+  const needs = {
+    receiving: new ReceivingBytes(options.maxReceivingBytes ?? 268_435_456),
+    receiveIdleTimeoutMs: options.receiveIdleTimeoutMs ?? 120_000,
+    paceGraceMs: options.paceGraceMs ?? PACE_GRACE_MS,
+    log
+  }
   const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {
     const { path, query } = target(request.url ?? '/')
     const found = options.route(path)

@@ -56,7 +56,7 @@ export class ReceivingBytes {
 
 /** The slowest body that is waited for, and the time it has to get going: what Kestrel asks of a sender by default (MinRequestBodyDataRate). */
 const LEAST_BYTES_A_SECOND = 240
-const PACE_GRACE_S = 5
+export const PACE_GRACE_MS = 5000
 
 const tooLarge = (limit: number, value: number | string): SoaError => new SoaError('overLimit', { setting: 'maxMessageSize', limit, value })
 
@@ -80,7 +80,7 @@ export function unpacker (request: IncomingMessage): (() => Readable) | undefine
 }
 
 /** The whole body, unpacked. Counted as it comes: throws overLimit as soon as it is too much; badEnvelope when it cannot be unpacked; Gone. */
-export function receive (request: IncomingMessage, open: () => Readable, limits: { maxMessageSize: number, idleMs: number }): Promise<Buffer> {
+export function receive (request: IncomingMessage, open: () => Readable, limits: { maxMessageSize: number, idleMs: number, paceGraceMs: number }): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -91,7 +91,8 @@ export function receive (request: IncomingMessage, open: () => Readable, limits:
     // Room is kept for what is still to come, so who drips keeps it from others.
     const pace = setInterval(() => {
       const seconds = (performance.now() - began) / 1000
-      if (seconds > PACE_GRACE_S && arrived < LEAST_BYTES_A_SECOND * (seconds - PACE_GRACE_S)) {
+      const paced = seconds - limits.paceGraceMs / 1000
+      if (paced > 0 && arrived < LEAST_BYTES_A_SECOND * paced) {
         done(() => { request.destroy(); reject(new Gone(`${arrived} bytes of the body in ${Math.round(seconds)} s, below ${LEAST_BYTES_A_SECOND} a second`)) })
       }
     }, 1000)
