@@ -24,6 +24,51 @@ export interface SoapEndpoint {
   get? (request: { path: string, query: string, baseUrl: string }): Promise<{ status: number, contentType: string, body: string | Uint8Array } | undefined>
 }
 
+/** A message to write, in the SOAP version that the channel speaks. */
+export interface OutgoingMessage {
+  readonly envelope: Envelope
+  /** Self-contained elements, written behind the envelope's own headers. */
+  readonly extraHeaders?: readonly Uint8Array[] | undefined
+  /** WS-Addressing To; undefined: none. */
+  readonly to?: string | undefined
+}
+
+/** A channel on which both sides speak when they like: a net.tcp session, a WebSocket. Both directions keep the order of messages. */
+export interface DuplexChannel {
+  /** Path of the address that the client opened, without query: `/1730412/NetTcp`. */
+  readonly path: string
+  /** Scheme, host and port of it: `net.tcp://grid.example:9091`. */
+  readonly baseUrl: string
+  /** Aborted when the channel is over, whoever ended it, with ChannelClosed as its reason. */
+  readonly signal: AbortSignal
+  /** Resolves when the message has left this process, or is among so few that waiting would not help; that is the back-pressure of whoever sends much. Rejects with ChannelClosed. */
+  send (message: OutgoingMessage): Promise<void>
+  /** Nothing more will be said: what is queued is sent, then the end of our side. The peer may still speak. */
+  end (): void
+}
+
+/** A channel that is over, and why. */
+export class ChannelClosed extends Error {
+  override readonly name = 'ChannelClosed'
+}
+
+/** Who hears what comes in on one channel. */
+export interface DuplexSession {
+  /**
+   * One message, in order of arrival; the next may be handed over before this one is settled. While too many are unsettled nothing is read, which is
+   * the back-pressure towards the client. A rejection goes back as a fault where the message has a MessageID to relate it to.
+   */
+  message (reading: Reading): Promise<void>
+  /** The channel is over; called once. */
+  closed? (): void
+}
+
+/** What is at a path for those who open a channel there. */
+export interface DuplexEndpoint {
+  readonly limits: { readonly maxMessageSize: number, readonly maxHeaderBytes: number, readonly maxDepth: number }
+  open (channel: DuplexChannel): DuplexSession
+}
+
 /** A call to a service host, as a tagged value: failures here are part of the work. `reached` false: no byte of the request was sent. */
 export type CallResult =
   | { readonly outcome: 'answered', readonly reading: Reading }

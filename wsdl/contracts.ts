@@ -83,6 +83,11 @@ export const BROKER_LAUNCHER = contract('http://hpc.microsoft.com/brokerlauncher
   GetActiveBrokerIdList: { in: [], out: [['GetActiveBrokerIdListResult', STRINGS]] }
 })
 
+/** [wire-contract] 1.4: the responses themselves come as messages of their own down the same channel. */
+export const RESPONSE_SERVICE = contract('http://hpc.microsoft.com', 'ResponseService', {
+  GetResponses: { in: [['action', 'string'], ['clientData', 'string'], ['resetToBegin', 'string'], ['count', 'int'], ['clientId', 'string']], out: [] }
+})
+
 /** [wire-contract] 1.6: what a broker says to a service host's controller. */
 export const SERVICE_HOST = contract('http://hpc.microsoft.com/hpcservicehost/', 'IHpcServiceHost', {
   Exit: { in: [], out: [], action: 'http://hpc.microsoft.com/hpcservicehost/exit', oneWay: true }

@@ -5,10 +5,10 @@ import { states } from '../../core/machine.ts'
  * connected, so in EndRequests a vanished client changes nothing.
  */
 export const BROKER_CLIENT = states({
-  ClientConnected: { endRequests: 'EndRequests', allProcessed: 'AllRequestDone', jobEnded: 'GetResponse', idle: 'Disconnected', purge: 'Disconnected' },
+  ClientConnected: { endRequests: 'EndRequests', allProcessed: 'AllRequestDone', jobEnded: 'GetResponse', idle: 'Disconnected', gone: 'Disconnected', purge: 'Disconnected' },
   EndRequests: { allProcessed: 'AllRequestDone', jobEnded: 'GetResponse', purge: 'Disconnected' },
-  AllRequestDone: { getResponses: 'GetResponse', jobEnded: 'GetResponse', idle: 'Disconnected', purge: 'Disconnected' },
-  GetResponse: { idle: 'Disconnected', purge: 'Disconnected' },
+  AllRequestDone: { getResponses: 'GetResponse', jobEnded: 'GetResponse', idle: 'Disconnected', gone: 'Disconnected', purge: 'Disconnected' },
+  GetResponse: { idle: 'Disconnected', gone: 'Disconnected', purge: 'Disconnected' },
   Disconnected: {},
 })
 

@@ -2,10 +2,12 @@ import { SoaError } from '../../core/errors.ts'
 import { machine, type Machine } from '../../core/machine.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
-import type { StoredResponse } from '../../store/message-store.ts'
+import type { DuplexChannel } from '../../transport/channel.ts'
 import type { ClientView } from '../contract.ts'
 import { BROKER_CLIENT, CLIENT_STATUS, type BrokerClientState } from './broker-client.states.ts'
 import type { ClientQueue } from './client-queue.ts'
+import { ResponsePusher, type Wanted } from './response-pusher.ts'
+import { ResponseReader, type Position, type PulledPage, type ReadEnd } from './response-reader.ts'
 import type { Throttle } from './throttle.ts'
 
 export interface BrokerClientNeeds {
@@ -17,26 +19,26 @@ export interface BrokerClientNeeds {
   /** The job has ended: only responses can be read. */
   isJobEnded: boolean
   /** Told once, when the client is let go of. */
-  gone: (client: BrokerClient, why: 'idle' | 'purge') => void
-  log: { info (facts: object, message: string): void }
+  gone: (client: BrokerClient, why: Leaving) => void
+  log: { info (facts: object, message: string): void, warn (facts: object, message: string): void }
 }
 
-/** Why reading cannot go on after what is stored: the session was canceled or failed. */
-export type ReadEnd = () => SoaError | undefined
+/** Why a client is let go of: its clock, its own wish, or that its last channel was closed with nothing left to do. */
+export type Leaving = 'idle' | 'purge' | 'gone'
 
-export interface PulledPage { responses: StoredResponse[], endOfMessages: boolean }
-
-/** One client of a session: its state, its idle clock and its reading cursor. The messages are in its ClientQueue. */
+/** One client of a session: its state, its idle clock and who reads for it. The messages are in its ClientQueue. */
 export class BrokerClient {
   readonly queue: ClientQueue
   readonly #needs: BrokerClientNeeds
   readonly #life: Machine<typeof BROKER_CLIENT>
   #disarm: (() => void) | undefined
-  /** Place of the next response for position `Current`. */
-  #cursor = 0
-  /** Interactive: everything before this place has been delivered and freed. */
-  #released = 0
-  #reading: Promise<unknown> = Promise.resolve()
+  readonly reader: ResponseReader
+  #pusher: ResponsePusher | undefined
+  #left: Leaving | undefined
+  /** Channels open for it; HTTP opens none. */
+  #channels = 0
+  /** Its last channel was closed in order: it goes as soon as nothing is left to do. */
+  #isDeserted = false
   /** Calls in the same exchange that are not answered yet. */
   #calls = 0
 
@@ -48,6 +50,8 @@ export class BrokerClient {
     this.#life = machine(BROKER_CLIENT, start, (from, event, to) => {
       needs.log.info({ clientId: needs.queue.displayId, from, event, to }, 'broker client changed state')
     })
+    const { queue, isDurable, throttle, clock } = needs
+    this.reader = new ResponseReader({ queue, isDurable, throttle, clock, gone: () => this.#left === undefined ? undefined : new SoaError(this.#left === 'purge' ? 'ClientPurged' : 'ClientTimeout', {}) })
     if (start !== 'EndRequests') this.touch()
   }
 
@@ -73,11 +77,34 @@ export class BrokerClient {
       isOver = true
       this.#calls--
       this.touch()
+      this.#goIfDeserted()
     }
   }
 
-  #leave (why: 'idle' | 'purge'): void {
+  /**
+   * A channel is open for this client, until the result is called. When the last one is closed in order the client goes at once if it has nothing left to wait
+   * for ([broker-behaviour] 2.6); when it broke, whoever it was may come back, and the idle clock decides.
+   */
+  connect (): (isLost: boolean) => void {
+    this.#channels++
+    this.#isDeserted = false
+    let isOver = false
+    return isLost => {
+      if (isOver) return
+      isOver = true
+      if (--this.#channels > 0) return
+      this.#isDeserted = !isLost
+      this.#goIfDeserted()
+    }
+  }
+
+  #goIfDeserted (): void {
+    if (this.#isDeserted && this.queue.outstanding === 0 && this.#calls === 0) this.#leave('gone')
+  }
+
+  #leave (why: Leaving): void {
     if (!this.#life.fire(why)) return
+    this.#left = why
     this.#disarm?.()
     this.queue.changed.tell()
     this.#needs.gone(this, why)
@@ -94,6 +121,9 @@ export class BrokerClient {
     this.#needs.throttle.add()
     this.touch()
   }
+
+  /** A request that came on a way on which its sender reads no answer was refused: Flush or EndRequests will tell. */
+  refused (error: unknown): void { this.queue.refused(error) }
 
   /** Requests are taken only in ClientConnected; a late one gets a fault where HPC Pack dropped it silently. */
   refuseUnlessConnected (): void {
@@ -131,6 +161,7 @@ export class BrokerClient {
   settled (): void {
     if (this.queue.isAllProcessed) this.#life.fire('allProcessed')
     this.touch()
+    this.#goIfDeserted()
   }
 
   jobEnded (): void {
@@ -141,67 +172,38 @@ export class BrokerClient {
 
   purge (): void { this.#leave('purge') }
 
-  /**
-   * Collects responses from the cursor on (PullResponses): waits until `count` are there, or the end. Fewer come back only with the end,
-   * or when `maxBytes` is reached (at least one does).
-   * @param position Begin: all again (interactive: those not yet acknowledged by a later call) · Current: after the last
-   * @param action only responses to requests of this action; '' for all
-   */
-  pull (position: 'Begin' | 'Current', count: number, action: string, options: { maxBytes: number, signal: AbortSignal, end: ReadEnd }): Promise<PulledPage> {
-    // One reader at a time: several outstanding calls are served in turn, each with its own count ([broker-behaviour] 2.7).
-    const turn = this.#reading.then(() => this.#pull(position, count, action, options))
-    this.#reading = turn.catch(() => undefined)
-    return turn
-  }
-
-  async #pull (position: 'Begin' | 'Current', count: number, action: string, { maxBytes, signal, end }: { maxBytes: number, signal: AbortSignal, end: ReadEnd }): Promise<PulledPage> {
+  /** PullResponses: see ResponseReader.pull. A reader that pushes has to give way. */
+  async pull (position: Position, count: number, action: string, options: { maxBytes: number, signal: AbortSignal, end: ReadEnd }): Promise<PulledPage> {
     this.touch()
-    const { queue } = this
-    if (position === 'Begin') this.#cursor = this.#released
-    // Asking for more is the acknowledgement of what came before: a page lost with its connection can be read again from Begin.
-    else await this.#releaseDelivered()
-    const responses: StoredResponse[] = []
-    let left = maxBytes
-    let cursor = this.#cursor
-    for (;;) {
-      signal.throwIfAborted()
-      // Read before the rows are: what is stored in between is found in the next round.
-      const isComplete = queue.isAllProcessed
-      const page = await queue.read(cursor, count - responses.length, left)
-      for (const response of page) {
-        cursor = response.at + 1
-        if (action !== '' && response.requestAction !== action) continue
-        left -= response.envelope.body.length
-        responses.push(response)
-      }
-      const isEnd = isComplete && cursor >= queue.responses
-      if (isEnd || responses.length >= count || (left <= 0 && responses.length > 0)) {
-        this.#cursor = cursor
-        if (isEnd) this.#life.fire('getResponses')
-        this.touch()
-        return { responses, endOfMessages: isEnd }
-      }
-      if (page.length > 0) continue
-      const ended = this.#life.state === 'Disconnected' ? new SoaError('ClientPurged', {}) : end()
-      if (ended !== undefined) {
-        if (responses.length === 0) throw ended
-        this.#cursor = cursor
-        return { responses, endOfMessages: false }
-      }
-      if (cursor < queue.responses || queue.isAllProcessed !== isComplete) continue // stored or ended while we read
-      await queue.changed.next(this.#needs.clock, -1, signal)
-    }
+    this.#pusher?.dispose()
+    this.#pusher = undefined
+    const page = await this.reader.pull(position, count, action, options)
+    this.#read(page.endOfMessages)
+    return page
   }
 
-  /** Place of the next response that a reader would get. */
-  position (from: 'Begin' | 'Current'): number { return from === 'Begin' ? this.#released : this.#cursor }
+  /** GetResponses: pushes down the channel. One reader at a time: a call that is not one more of the last one's ends that one ([broker-behaviour] 2.7). */
+  getResponses (wanted: Wanted, channel: DuplexChannel, end: ReadEnd): void {
+    this.touch()
+    if (this.#pusher?.serves(wanted, channel) !== true) {
+      this.#pusher?.dispose()
+      const { action, clientData } = wanted
+      this.#pusher = new ResponsePusher({
+        reader: this.reader,
+        channel,
+        action,
+        clientData,
+        end,
+        pushed: isEnd => this.#read(isEnd),
+        failed: error => { this.#needs.log.warn({ clientId: this.queue.displayId, err: error as Error }, 'responses could not be pushed'); channel.end() },
+      })
+    }
+    this.#pusher?.want(wanted)
+  }
 
-  async #releaseDelivered (): Promise<void> {
-    if (this.#needs.isDurable || this.#cursor === this.#released) return
-    const delivered = this.#cursor - this.#released
-    this.#released = this.#cursor
-    await this.queue.release(this.#cursor - 1)
-    this.#needs.throttle.remove(delivered)
+  #read (isEnd: boolean): void {
+    if (isEnd) this.#life.fire('getResponses')
+    this.touch()
   }
 
   view (): ClientView {

@@ -46,6 +46,8 @@ export class ClientQueue {
   #outstanding = 0
   #flushing: Promise<unknown> = Promise.resolve()
   #starting: Promise<void> = Promise.resolve()
+  /** Requests of this batch that were refused where their sender could not see it, and why the last one was. */
+  #refusals: { count: number, last: unknown } = { count: 0, last: undefined }
   /** Message ids of this batch. Emptied by EndRequests: nothing is taken after it. */
   readonly #seen = new Set<string>()
   /** Told when a request was kept, a response stored or the end came. */
@@ -126,6 +128,12 @@ export class ClientQueue {
     return undefined
   }
 
+  /** Whoever waits for a request that was refused learns why instead of waiting for its time limit. */
+  refused (error: unknown): void {
+    this.#refusals = { count: this.#refusals.count + 1, last: error }
+    this.changed.tell()
+  }
+
   /** A request stays in memory while there is room; else its turn reads it from the store. */
   #keepInMemory (request: BrokerRequest): void {
     const { cache } = this.#needs
@@ -137,6 +145,7 @@ export class ClientQueue {
   /** A higher batch id: the client starts again after a failed flush, so what it did not flush is forgotten ([broker-behaviour] 2.3). */
   async #startBatch (batchId: number): Promise<void> {
     this.#batchId = batchId
+    this.#refusals = { count: 0, last: undefined }
     if (this.#uncommitted.length === 0) { this.#seen.clear(); return }
     await this.#appender.settled()
     const forgotten = this.#uncommitted
@@ -173,6 +182,11 @@ export class ClientQueue {
     const name = endOfMessages ? 'EndRequests' : 'Flush'
     const isReached = (): boolean => this.#uncommitted.length === count && (!isDurable || batchId <= this.#batchId || count === 0)
     while (!isReached()) {
+      const { count: refused, last } = this.#refusals
+      if (refused > 0 && this.#uncommitted.length + refused >= count) {
+        this.#refusals = { count: 0, last: undefined }
+        throw last
+      }
       if (!await this.changed.next(clock, timeoutMs, signal)) {
         signal.throwIfAborted()
         throw new SoaError('OperationTimeout', { operation: `${name}: ${this.#uncommitted.length} requests arrived since the last flush, ${count} were announced; waiting for more`, timeoutMs })
@@ -184,6 +198,7 @@ export class ClientQueue {
     this.#uncommitted = this.#uncommitted.slice(batch.length)
     this.#committed += count
     this.#committedSeq = seq
+    this.#refusals = { count: 0, last: undefined }
     if (endOfMessages) { this.#endOfMessages = true; this.#seen.clear() }
     if (isDurable) {
       this.#outstanding += batch.length

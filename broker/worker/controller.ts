@@ -9,6 +9,7 @@ import { BROKER_CONTROLLER } from '../../wsdl/contracts.ts'
 import type { Values } from '../../wsdl/shapes.ts'
 import { writePulledPage } from '../../wsdl/pulled-page.ts'
 import { checkClientId } from './front-end.ts'
+import type { BrokerClient } from './broker-client.ts'
 import type { BrokerSession } from './session.ts'
 
 /** One page of PullResponses: a client's window of 512 small responses fits, 512 of the largest messages must not. */
@@ -24,8 +25,11 @@ function whole (call: Call, field: string, least: number, alsoInfinite = false):
   return value
 }
 
-/** `{sessionId}/Http/Controller`: HPC's IBrokerController. Over HTTP any client id may be named by any call. */
-export function controller (session: BrokerSession): SoapEndpoint {
+/**
+ * `…/Controller`: HPC's IBrokerController. Over HTTP any client id may be named by any call; a channel is bound to the first that it names.
+ * @param clientOf the client of an id, which it refuses where it is not the channel's
+ */
+export function controller (session: BrokerSession, clientOf = (clientId: string): BrokerClient => session.client(checkClientId(clientId))): SoapEndpoint {
   const { settings } = session.service
 
   async function commit (call: Call, endOfMessages: boolean): Promise<Values> {
@@ -33,9 +37,8 @@ export function controller (session: BrokerSession): SoapEndpoint {
     const batchId = call.fields.batchId === undefined ? -1 : Number(call.fields.batchId)
     const throttlingMs = whole(call, 'timeoutThrottlingMs', 1, true)
     const timeoutMs = whole(call, endOfMessages ? 'timeoutEOMMs' : 'timeoutFlushMs', 1, true)
-    const clientId = checkClientId(text(call, 'clientid'))
+    const client = clientOf(text(call, 'clientid'))
     await session.throttleOpen(throttlingMs, call.signal)
-    const client = session.client(clientId)
     await (endOfMessages ? client.endRequests : client.flush).call(client, count, { batchId, timeoutMs, signal: call.signal })
     session.workCame()
     return {}
@@ -44,7 +47,7 @@ export function controller (session: BrokerSession): SoapEndpoint {
   async function pull (call: Call): Promise<Buffer> {
     const position = text(call, 'position')
     if (position !== 'Begin' && position !== 'Current') throw new SoaError('InvalidArgument', { argument: 'position', why: `Begin or Current is expected, not "${position}"` })
-    const client = session.client(checkClientId(text(call, 'clientId')))
+    const client = clientOf(text(call, 'clientId'))
     const page = await client.pull(position, whole(call, 'count', 1), text(call, 'action'), { maxBytes: MAX_PAGE_BYTES, signal: call.signal, end: () => session.readEnd() })
     return writePulledPage(page.endOfMessages, page.responses.map(embedded))
   }
@@ -53,9 +56,9 @@ export function controller (session: BrokerSession): SoapEndpoint {
     Flush: call => commit(call, false),
     EndRequests: call => commit(call, true),
     PullResponses: pull,
-    async Purge (call) { await session.purge(checkClientId(text(call, 'clientid'))); return {} },
-    async GetBrokerClientStatus (call) { return { GetBrokerClientStatusResult: session.client(checkClientId(text(call, 'clientId'))).status } },
-    async GetRequestsCount (call) { return { GetRequestsCountResult: session.client(checkClientId(text(call, 'clientId'))).queue.committed } },
+    async Purge (call) { await session.purge(clientOf(text(call, 'clientid')).queue.displayId); return {} },
+    async GetBrokerClientStatus (call) { return { GetBrokerClientStatusResult: clientOf(text(call, 'clientId')).status } },
+    async GetRequestsCount (call) { return { GetRequestsCountResult: clientOf(text(call, 'clientId')).queue.committed } },
     async GetResponsesAQ () { throw new SoaError('Broker_UnsupportedOperation', { operation: 'GetResponsesAQ', why: 'there are no Azure queues here; use PullResponses' }) },
     async Ping () { return {} },
   })

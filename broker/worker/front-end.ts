@@ -10,7 +10,7 @@ import type { BrokerSession } from './session.ts'
 const CLIENT_ID = /^[0-9a-zA-Z_\-{}\s]*$/
 const MAX_CLIENT_ID = 128
 /** The client of callers that send no ClientId header (plain SOAP proxies), per user; everybody is Anonymous without authentication. */
-const PLAIN_CLIENT_ID = '076EC2DC-BFE3-4865-9092-EDE051B794CE--'
+export const PLAIN_CLIENT_ID = '076EC2DC-BFE3-4865-9092-EDE051B794CE--'
 
 export function checkClientId (clientId: string): string {
   if (clientId.length > MAX_CLIENT_ID || !CLIENT_ID.test(clientId)) throw new SoaError('Broker_InvalidClientIdOrTooLong', {})

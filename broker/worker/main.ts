@@ -118,7 +118,8 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     if (id !== undefined && sessions.get(id) !== undefined) { res.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end(`nothing is at this path; session ${id} is at /${id}/Http\n`); return }
     void forward(req, res, { socketPath: spec.headSocket })
   }
-  const soap = life.own(await listenHttp({ listen: { path: spec.socket }, route, fallback, log }), soap => soap.close(2000))
+  const { maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes } = settings
+  const soap = life.own(await listenHttp({ listen: { path: spec.socket }, route, fallback, maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes, log }), soap => soap.close(2000))
   const control = controlServer(desk, log)
   await new Promise<void>((resolve, reject) => { control.once('error', reject); control.listen(spec.control, resolve) })
   life.own(control, control => new Promise(resolve => { control.closeAllConnections(); control.close(resolve) }))

@@ -74,7 +74,7 @@ export async function streamResponses (session: BrokerSession, clientId: string,
   let sent = 0
   while (sent < limit) {
     // One at a time while they trickle, many when they are there: `count` 1 waits for the first, then the rest of the page follows without waiting.
-    const waiting = Math.max(1, Math.min(256, limit - sent, client.queue.responses - client.position(position)))
+    const waiting = Math.max(1, Math.min(256, limit - sent, client.queue.responses - client.reader.position(position)))
     const page = await client.pull(position, waiting, '', { maxBytes: 4 * 1024 * 1024, signal, end: () => session.readEnd() })
     position = 'Current'
     if (!res.headersSent) res.writeHead(200, { 'content-type': 'application/x-ndjson' })

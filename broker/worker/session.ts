@@ -9,7 +9,7 @@ import type { SessionRecord } from '../../store/session-store.ts'
 import type { TaskEvents, TaskInfo } from '../../store/placement-store.ts'
 import type { SoapCaller, SoapReply } from '../../transport/channel.ts'
 import type { SessionView } from '../contract.ts'
-import { BrokerClient } from './broker-client.ts'
+import { BrokerClient, type Leaving } from './broker-client.ts'
 import { ClientQueue } from './client-queue.ts'
 import { SessionCounters } from './counters.ts'
 import type { DemandKeeper } from './demand.ts'
@@ -190,12 +190,12 @@ export class BrokerSession {
     return client
   }
 
-  #clientGone (client: BrokerClient, why: 'idle' | 'purge'): void {
+  #clientGone (client: BrokerClient, why: Leaving): void {
     this.#clients.delete(client.key)
     const { queue } = client
     // What becomes of the data when the client object goes ([broker-behaviour] 2.6): a durable queue that flushed anything stays, an interactive one only after EndRequests.
     const isKept = this.isDurable ? queue.committed > 0 : queue.endOfMessages
-    if (why === 'idle' && !isKept) this.#forget(queue).catch(error => this.fail(error))
+    if (why !== 'purge' && !isKept) this.#forget(queue).catch(error => this.fail(error))
     if (this.#clients.size === 0 && (this.#life.fire('lastClientLeft') || this.#life.state === 'Canceled')) this.#armIdle()
   }
 
