@@ -21,7 +21,7 @@ import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
 import { RedisTimers } from '../../store/redis-timers.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
 import { forward } from '../../transport/http/forward.ts'
-import { soapRequestListener } from '../../transport/http/listener.ts'
+import { CLOCKS, soapRequestListener } from '../../transport/http/listener.ts'
 import { relayListener } from '../../transport/relay.ts'
 import { Chores } from './chores.ts'
 import { FrontDoor } from './front-door.ts'
@@ -170,8 +170,9 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       version: (JSON.parse(await readFile(asset('package.json'), 'utf8')) as { version: string }).version,
       // By its Unix socket come requests that a worker got and that are for somebody else; all others by the relay.
       server: handle => {
-        const ours = soapRequestListener({ route: soap, fallback: handle, baseUrl, log: room('launchers') })
-        return createServer((req, res) => { if (!door.take(req, res, req.socket.remoteFamily === undefined)) ours(req, res, false) })
+        const { maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes } = settings
+        const ours = soapRequestListener({ route: soap, fallback: handle, baseUrl, maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes, log: room('launchers') })
+        return createServer(CLOCKS, (req, res) => { if (!door.take(req, res, req.socket.remoteFamily === undefined)) ours(req, res, false) })
       },
       beside: app => {
         healthRoutes(app, {

@@ -1,19 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isSoaError, SoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import { contentTypeOf, httpAction, parseContentType, soapOfMediaType } from '../../wire/soap/encoding.ts'
-import { SOAP11, SOAP12, type Envelope, type Reading, type SoapVersion } from '../../wire/soap/envelope.ts'
+import { contentTypeOf, httpAction, otherEncoding, parseContentType, soapOfMediaType } from '../../wire/soap/encoding.ts'
+import { SOAP11, SOAP12, type Reading, type SoapVersion } from '../../wire/soap/envelope.ts'
 import { hasFault } from '../../wire/soap/fault-body.ts'
 import { toFault } from '../../wire/soap/fault.ts'
 import { readEnvelope } from '../../wire/soap/read.ts'
-import { writeParts } from '../../wire/soap/write.ts'
+import { writeEnvelope, writeParts } from '../../wire/soap/write.ts'
 import type { SoapEndpoint, SoapReply } from '../channel.ts'
-import { announced, Gone, receive, unpacker, type ReceivingBytes } from './receive.ts'
+import { codingOf, sendBody, TAKEN_CODINGS } from './coding.ts'
+import { announced, Gone, receive } from './receive.ts'
+import type { ReceivingBytes } from './receiving-bytes.ts'
 
 export interface ExchangeNeeds {
   readonly receiving: ReceivingBytes
   readonly receiveIdleTimeoutMs: number
   readonly paceGraceMs: number
+  readonly gzipFromBytes: number
   readonly log: Logger
 }
 
@@ -22,8 +25,6 @@ export interface Arrival { readonly path: string, readonly baseUrl: string, read
 
 /** A refused sender may still be sending: for so long what it sends is thrown away, so that it gets to read why, before the connection is closed. */
 const LINGER_MS = 2000
-/** Up to this size a reply is copied into one piece, which takes less time than writing several. */
-const ONE_PIECE_BYTES = 65_536
 
 /** Says when the caller has left before the answer. The signal is made when somebody asks for it: most requests are over before, and it is dear. */
 class Caller {
@@ -54,22 +55,23 @@ export async function exchange (request: IncomingMessage, response: ServerRespon
   const contentType = parseContentType(request.headers['content-type'] ?? '')
   const soap = soapOfMediaType(contentType.type)
   if (soap === undefined) {
-    sentence(request, response, 415, new SoaError('badMediaType', { mediaType: contentType.type.slice(0, 100) || '(none)' }).message)
+    const other = otherEncoding(contentType)
+    sentence(request, response, 415, new SoaError('badMediaType', { mediaType: contentType.type.slice(0, 100) || '(none)' }).message + (other === undefined ? '' : ` (${other})`))
     return
   }
-  const open = unpacker(request)
-  if (open === undefined) {
-    response.setHeader('accept-encoding', 'gzip, deflate')
-    sentence(request, response, 415, `content coding ${request.headers['content-encoding']?.slice(0, 100)} is not served here; send gzip, deflate or none`)
+  const coding = codingOf(request.headers['content-encoding'])
+  if (coding === undefined) {
+    response.setHeader('accept-encoding', TAKEN_CODINGS)
+    sentence(request, response, 415, `content coding ${request.headers['content-encoding']?.slice(0, 100)} is not served here; send one of ${TAKEN_CODINGS}, or none`)
     return
   }
 
   let reading: Reading | undefined
   try {
     const { maxMessageSize } = endpoint.limits
-    const release = await needs.receiving.take(announced(request, maxMessageSize), caller)
+    const room = await needs.receiving.take(announced(request, maxMessageSize), caller)
     if (arrival.expectsContinue) response.writeContinue()
-    const bytes = await receive(request, open, { maxMessageSize, idleMs: needs.receiveIdleTimeoutMs, paceGraceMs: needs.paceGraceMs }).finally(release)
+    const bytes = await receive(request, { coding, maxMessageSize, idleMs: needs.receiveIdleTimeoutMs, paceGraceMs: needs.paceGraceMs, room }).finally(() => room.release())
     try {
       reading = readEnvelope(bytes, { limits: endpoint.limits, soap, soapAction: httpAction(contentType, headerText(request, 'soapaction')), charset: contentType.parameters.get('charset') })
     } catch (error) {
@@ -81,7 +83,7 @@ export async function exchange (request: IncomingMessage, response: ServerRespon
       throw error
     }
     const reply = await endpoint.handle({ path: arrival.path, baseUrl: arrival.baseUrl, reading, get signal () { return caller.signal } })
-    if (!response.destroyed) answer(response, reply, reading)
+    if (!response.destroyed) answer(request, response, reply, reading, needs.gzipFromBytes)
   } catch (error) {
     if (error instanceof Gone || response.destroyed) {
       log.debug({ path: arrival.path, err: error }, 'the caller left before the answer')
@@ -94,7 +96,7 @@ export async function exchange (request: IncomingMessage, response: ServerRespon
   }
 }
 
-function answer (response: ServerResponse, reply: SoapReply, reading: Reading): void {
+function answer (request: IncomingMessage, response: ServerResponse, reply: SoapReply, reading: Reading, gzipFromBytes: number): void {
   if ('oneWay' in reply) {
     response.writeHead(202, { 'content-length': 0 }).end()
     return
@@ -102,26 +104,17 @@ function answer (response: ServerResponse, reply: SoapReply, reading: Reading): 
   const { messageId, soap } = reading.envelope
   // Whatever the envelope was a reply to before, on this connection it is the reply to this request.
   const envelope = messageId === undefined ? reply.envelope : { ...reply.envelope, relatesTo: messageId }
-  send(response, (reply.isFault ?? hasFault(envelope)) ? 500 : 200, envelope, soap, reading.addressed)
+  const parts = writeParts(envelope, { soap, addressing: reading.addressed ? 'wsa' : 'omit' })
+  sendBody(request, response, (reply.isFault ?? hasFault(envelope)) ? 500 : 200, { 'content-type': contentTypeOf(soap, envelope.action) }, parts, gzipFromBytes)
 }
 
 function refuse (request: IncomingMessage, response: ServerResponse, error: unknown, reading: Reading | undefined, soap: SoapVersion): void {
   const addressed = reading?.addressed ?? false
   const fault = toFault(error, { soap, addressed, relatesTo: reading?.envelope.messageId, requestAction: reading?.envelope.action || undefined })
-  if (!mayStillSend(request)) send(response, 500, fault, soap, addressed)
-  else lastWord(request, response, 500, contentTypeOf(soap, fault.action), Buffer.concat(writeParts(fault, { addressing: 'omit' })))
-}
-
-function send (response: ServerResponse, status: number, envelope: Envelope, soap: SoapVersion, addressed: boolean): void {
-  const parts = writeParts(envelope, { soap, addressing: addressed ? 'wsa' : 'omit' })
-  const size = parts.reduce((sum, part) => sum + part.length, 0)
-  response.writeHead(status, { 'content-type': contentTypeOf(soap, envelope.action), 'content-length': size })
-  if (size <= ONE_PIECE_BYTES) response.end(Buffer.concat(parts, size))
-  else {
-    response.cork()
-    for (const part of parts) response.write(part)
-    response.end()
-  }
+  const body = writeEnvelope(fault, { soap, addressing: addressed ? 'wsa' : 'omit' })
+  const contentType = contentTypeOf(soap, fault.action)
+  if (!mayStillSend(request)) response.writeHead(500, { 'content-type': contentType, 'content-length': body.length }).end(body)
+  else lastWord(request, response, 500, contentType, body)
 }
 
 /** An answer that is no SOAP: one sentence for whoever looks into it. */

@@ -4,7 +4,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Logger } from '../../core/log.ts'
 import type { SoapEndpoint } from '../channel.ts'
 import { exchange, sentence } from './exchange.ts'
-import { PACE_GRACE_MS, ReceivingBytes } from './receive.ts'
+import { PACE_GRACE_MS } from './receive.ts'
+import { ReceivingBytes } from './receiving-bytes.ts'
 
 export interface SoapOverHttp {
   /** What is at a path (without query, as sent); undefined: not SOAP, or not here. */
@@ -14,12 +15,14 @@ export interface SoapOverHttp {
   /** What a caller is told that we are called (SoapRequest.baseUrl). Default: its Host header, else the address that it reached. */
   baseUrl? (request: IncomingMessage): string
   readonly log: Logger
-  /** Bytes of bodies on their way in at once, in all; further ones wait unread. Default 256 MiB. */
+  /** Bytes of bodies on their way in at once, in all, and one message more at most; further ones wait unread. Default 256 MiB. */
   readonly maxReceivingBytes?: number
   /** A body of which no byte comes for so long is given up. Default 2 min. */
   readonly receiveIdleTimeoutMs?: number
   /** A body may be slower than 240 bytes a second for so long. Default 5 s. */
   readonly paceGraceMs?: number
+  /** Replies of this size on are packed for callers that accept gzip; 0: none. Default 8 KiB. */
+  readonly gzipFromBytes?: number
 }
 
 export interface HttpListener {
@@ -33,6 +36,11 @@ export interface HttpListener {
 const KEEP_ALIVE_MS = 125_000
 const HEADERS_MS = 60_000
 const TCP_KEEP_ALIVE_MS = 30_000
+/**
+ * Of every server here. A call may take a day, and so may its answer: only headers are on a clock (and bodies, in receive.ts). TCP's own keep-alive finds
+ * peers that are gone.
+ */
+export const CLOCKS = { keepAlive: true, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS, keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: 0 } as const
 /** How often a server that closes looks for connections that have turned idle. */
 const SWEEP_MS = 20
 
@@ -54,8 +62,7 @@ export async function listenHttp (options: SoapOverHttp & { readonly listen: { p
 /** The same without an address: for a relay that hands connections in. */
 export function soapServer (options: SoapOverHttp): Server {
   const listener = soapRequestListener(options)
-  // A call may take a day, and so may its answer: only headers are on a clock (and bodies, in receive.ts). TCP's own keep-alive finds peers that are gone.
-  const server = createServer({ keepAlive: true, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS, keepAliveTimeout: KEEP_ALIVE_MS, headersTimeout: HEADERS_MS, requestTimeout: 0 })
+  const server = createServer(CLOCKS)
   server.on('request', (request, response) => listener(request, response, false))
   server.on('checkContinue', (request, response) => listener(request, response, true))
   const sockets = new Set<Socket>()
@@ -71,6 +78,7 @@ export function soapRequestListener (options: SoapOverHttp): (request: IncomingM
     receiving: new ReceivingBytes(options.maxReceivingBytes ?? 268_435_456),
     receiveIdleTimeoutMs: options.receiveIdleTimeoutMs ?? 120_000,
     paceGraceMs: options.paceGraceMs ?? PACE_GRACE_MS,
+    gzipFromBytes: options.gzipFromBytes ?? 8192,
     log
   }
   const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {

@@ -37,6 +37,16 @@ export function soapOfMediaType (type: string): SoapVersion | undefined {
   return type === 'text/xml' ? 11 : type === 'application/soap+xml' ? 12 : undefined
 }
 
+/** What a sender of these media types has to change to be served; undefined for any other type. */
+export function otherEncoding ({ type, parameters }: ContentType): string | undefined {
+  if (type === 'multipart/related' || type === 'application/xop+xml') {
+    const mtom = type === 'application/xop+xml' || parameters.get('type')?.toLowerCase() === 'application/xop+xml'
+    return `${mtom ? 'MTOM' : 'SOAP with attachments'} is not supported: binary values go as base64 inside the envelope; of WCF, messageEncoding="Text"`
+  }
+  if (/^application\/soap\+msbin(?:1|session1)(?:\+(?:gzip|deflate))?$/.test(type)) return "WCF's binary encoding is not served over HTTP: messageEncoding=\"Text\", or net.tcp"
+  return undefined
+}
+
 /** The action that HTTP carries beside the message: SOAP 1.2's parameter, SOAP 1.1's header. Quotes come off; absent and `""` are undefined. */
 export function httpAction (contentType: ContentType, soapActionHeader: string | undefined): string | undefined {
   const unquoted = (text: string | undefined): string | undefined => text?.trim().replace(/^"(.*)"$/s, '$1').trim() || undefined
@@ -80,7 +90,8 @@ function charsetOf (b: Uint8Array, charset: string | undefined): string {
     ? 'utf-16le'
     : (b[0] === 0xfe && b[1] === 0xff) || (b[0] === 0 && b[1] === 0x3c) ? 'utf-16be' : undefined
   if (utf16 !== undefined) return utf16
-  if (charset) return charset.trim()
+  const said = charset?.replace(/^['"\s]+|['"\s]+$/g, '') // single quotes are no quotes in HTTP, and yet they come
+  if (said) return said
   if (b[1] !== 0x3f) return 'utf-8' // no <?xml
   return declaredEncoding(Buffer.from(b.buffer, b.byteOffset, Math.min(b.length, 256)).toString('latin1')) || 'utf-8'
 }
