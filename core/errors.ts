@@ -64,6 +64,7 @@ export const FAULTS = {
   versionMismatch: { code: undefined, blame: 'sender', text: 'envelope namespace {0} is neither SOAP 1.1 nor SOAP 1.2', context: ['namespace'] },
   mustUnderstand: { code: undefined, blame: 'sender', text: 'header {0} must be understood and is not known here', context: ['header'] },
   actionNotSupported: { code: undefined, blame: 'sender', text: 'action {0} is not supported here', context: ['action'] },
+  badFrame: { code: undefined, blame: 'sender', text: 'net.tcp framing: {0}', context: ['why', 'framingFault'] },
   // Ours: between bytes and a service's values ([libraries] 8).
   badXml: { code: undefined, blame: 'sender', text: 'XML is not accepted: {0}', context: ['why'] },
   badBody: { code: undefined, blame: 'sender', text: 'the body does not match the contract at {0}: {1}', context: ['path', 'why'] },
