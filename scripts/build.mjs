@@ -53,6 +53,7 @@ function files (folder) {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter(entry => entry.isFile() && /\.(ts|json)$/.test(entry.name))
     .map(entry => join(entry.parentPath ?? entry.path, entry.name))
+    .filter(path => !/\/(?:obj|out|bin)\//.test(relative(root, path))) // dotnet build leaves JSON there
 }
 
 function step (what, command, args) {
