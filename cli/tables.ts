@@ -45,8 +45,8 @@ ${markdownTable(['setting', 'flag', 'environment', 'read by', 'default', 'values
 
 ## Of a session
 
-The process has a default (\`--set name=value\` or the environment), the service's registration file may set another (in \`monitor\` or \`loadBalancing\`; maxMessageSize and
-serviceInitializationTimeout in \`service\`), and so may the session itself (\`soa session create … --set name=value\`, \`settings\` in REST).
+The process has a default (\`--set name=value\` or the environment), the service's registration file may set another (in \`monitor\` or \`loadBalancing\`; maxMessageSize,
+serviceInitializationTimeout, serviceHostIdleTimeout and serviceHangTimeout in \`service\`), and so may the session itself (\`soa session create … --set name=value\`, \`settings\` in REST).
 
 ${markdownTable(['setting', 'environment', 'default', 'values', 'what it does'], session.map(row => [row.name, `\`${row.environment}\``, value(row), row.range, row.says]))}
 `

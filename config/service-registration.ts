@@ -121,6 +121,7 @@ function readService (service: Section, file: string): { service: ServiceRegistr
   const settings: Record<string, number> = {}
   if (maxMessageSize > 0) settings.maxMessageSize = settingValue('maxMessageSize', maxMessageSize, `${REGISTRATION}/service/@maxMessageSize`) as number
   if (service.has('serviceInitializationTimeout')) settings.serviceInitializationTimeout = serviceInitializationTimeout
+  for (const name of ['serviceHostIdleTimeout', 'serviceHangTimeout'] as const) if (service.has(name)) settings[name] = service.integer(name, SETTINGS[name].default, -1)
   service.ignore(IDLE_IN_SERVICE)
   return {
     settings,

@@ -4,7 +4,7 @@
  * scope: `process` settings belong to a process and come from its flags, environment (SOA_…) or file; `session` settings have a default there and can
  * be overridden by the service's registration file and then by the session itself (`--set name=value`), in this order.
  */
-export type Unit = 'ms' | 'tries' | 'messages' | 'bytes' | 'levels' | 'sessions' | 'workers' | 'cores' | 'port' | 'text' | 'flag' | 'units'
+export type Unit = 'ms' | 'tries' | 'messages' | 'bytes' | 'levels' | 'sessions' | 'workers' | 'hosts' | 'cores' | 'port' | 'text' | 'flag' | 'units'
 
 /** The commands that start or call something; a process setting says which of them read it. */
 export type Reader = 'up' | 'head' | 'node' | 'client'
@@ -34,6 +34,8 @@ export const SETTINGS = {
   serviceOperationTimeout: { default: 86_400_000, unit: 'ms', scope: 'session', min: 1, says: 'longest time of one call at a service instance (HPC Pack default: 24 h)' },
   serviceRequestPrefetchCount: { default: 1, unit: 'messages', scope: 'session', max: 1000, says: 'calls that wait at a service instance per call it executes (HPC Pack default)' },
   serviceInitializationTimeout: { default: 60_000, unit: 'ms', scope: 'session', min: 1, says: 'a service host must accept connections within this time (HPC Pack default)' },
+  serviceHostIdleTimeout: { default: 3_600_000, unit: 'ms', scope: 'session', min: -1, says: 'a service host without a call for this long, after its first one, ends; -1: never (HPC Pack default: 1 h)' },
+  serviceHangTimeout: { default: -1, unit: 'ms', scope: 'session', min: -1, says: 'a service host whose calls in hand make no progress for this long is ended, and they are tried again; -1: never (HPC Pack default)' },
   endpointNotFoundRetryPeriod: { default: 300_000, unit: 'ms', scope: 'session', min: 1, says: 'a service instance that cannot be reached is left alone for this long (HPC Pack default)' },
   maxMessageSize: { default: 4_194_304, unit: 'bytes', scope: 'session', min: 512, max: 1_073_741_824, says: 'largest SOAP message, headers and body; see docs/adr for why not 64 KiB' },
   // Sessions, ours
@@ -66,6 +68,7 @@ export const SETTINGS = {
   paceGraceMs: { default: 5000, unit: 'ms', scope: 'process', by: ['up', 'head'], max: 86_400_000, says: 'a body may be slower than 240 bytes a second for this long' },
   gzipFromBytes: { default: 8192, unit: 'bytes', scope: 'process', by: ['up', 'head'], says: 'SOAP replies of this size on are packed for callers that accept gzip; 0: none' },
   cores: { default: 0, unit: 'cores', scope: 'process', by: ['up', 'node'], max: 4096, says: 'slots that a node offers; may be more than the machine has; 0: what the machine has' },
+  warmHosts: { default: 1, unit: 'hosts', scope: 'process', by: ['up', 'node'], max: 64, says: 'service hosts that a node starts ahead of need, without a service, so that a task starts faster; 0: none' },
   nodeId: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'name of the node, kept across restarts; empty: the host name' },
   hostAddress: { default: '127.0.0.1', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'address or name of this machine that its service hosts listen on and brokers call; with brokers on other machines one that they reach, and --insecure' },
   groups: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'node groups that the node belongs to, separated by commas' },

@@ -1,12 +1,21 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { createWriteStream, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { createWriteStream, existsSync, readdirSync, readFileSync, type WriteStream } from 'node:fs'
+import { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { sleep, type Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { Guardian } from './guardian.ts'
+import { Tail } from './tail.ts'
 
-export interface HostExit { readonly code: number | null, readonly signal: string | null, readonly stderr: string, /** The process never was. */ readonly error?: Error | undefined }
+export interface HostExit {
+  readonly code: number | null
+  readonly signal: string | null
+  /** The last lines that it wrote there; of stdout, if it wrote nothing there. */
+  readonly stderr: string
+  /** The process never was. */
+  readonly error?: Error | undefined
+}
 
 export interface HostCommand {
   readonly command: string
@@ -16,10 +25,12 @@ export interface HostCommand {
   readonly cwd: string
   /** A copy of its stderr is appended to this file; empty: its lines go to the node manager's log. */
   readonly stderrFile: string
+  /** It waits to be told its environment and folder (`assign`), by a pipe at descriptor 3. */
+  readonly isWarm?: boolean | undefined
 }
 
-/** What is kept of a host's output for the one who asks why it ended. */
-const TAIL_BYTES = 4096
+interface HostNeeds { readonly guardian: Guardian, readonly clock: Clock, readonly log: Logger }
+
 /** A host that prints without end is read in breaths: about 64 KiB each of these, so that it costs the node manager next to nothing. */
 const BREATH_MS = 10
 /** Lines of one host's stderr that the log takes in a second, and the longest of them; the others are counted. */
@@ -38,26 +49,49 @@ const IF_PARENT_LIVES = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 /** One service host: leader of its own session and process group, killed when this process dies. Nothing of its group outlives `ended`. */
 export class HostProcess {
   readonly ended: Promise<HostExit>
+  /** Warm hosts: resolves when all but the service is loaded. */
+  readonly warmed: Promise<void>
   readonly #child: ChildProcess
-  readonly #needs: { readonly guardian: Guardian, readonly clock: Clock, readonly log: Logger }
-  readonly #tail: Buffer[] = []
+  readonly #needs: HostNeeds
+  readonly #stderr = new Tail()
+  readonly #stdout = new Tail()
   /** In the environment of the host and of whatever it starts. */
   readonly #mark = `SOA_HOST_ID=${randomUUID()}`
-  #tailBytes = 0
+  /** Where its stderr goes beside the tail: a warm host's has no owner yet. */
+  #say: ((chunk: Buffer) => void) | undefined
+  #copy: WriteStream | undefined
   #isOver = false
 
-  constructor (host: HostCommand, needs: { readonly guardian: Guardian, readonly clock: Clock, readonly log: Logger }) {
+  constructor (host: HostCommand, needs: HostNeeds) {
     this.#needs = needs
     const watched = ['/bin/sh', '-c', IF_PARENT_LIVES, 'host', String(process.pid), host.command, ...host.args]
     const [command = '', ...args] = SETPRIV === undefined ? watched : [SETPRIV, '--pdeathsig', 'KILL', '--', ...watched]
-    this.#child = spawn(command, args, { env: { ...host.env, SOA_HOST_ID: this.#mark.slice('SOA_HOST_ID='.length) }, cwd: host.cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child = spawn(command, args, { env: { ...host.env, SOA_HOST_ID: this.#id }, cwd: host.cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe', ...host.isWarm === true ? ['pipe' as const] : []] })
     if (this.#child.pid !== undefined) needs.guardian.add(this.#child.pid, this.#mark)
-    this.#read(this.#child.stdout, '', undefined)
-    this.#read(this.#child.stderr, host.stderrFile, host.stderrFile === '' ? lineLog(needs) : undefined)
+    this.#sendStderr(host.stderrFile, needs.log)
+    this.#read(this.#child.stdout, chunk => { this.#stdout.keep(chunk) })
+    this.#read(this.#child.stderr, chunk => {
+      this.#copy?.write(chunk)
+      this.#say?.(chunk)
+      this.#stderr.keep(chunk)
+    })
+    this.#child.stderr?.once('close', () => this.#copy?.end())
+    const line = this.#child.stdio[3]
+    this.warmed = line instanceof Socket ? new Promise(resolve => { line.once('data', () => resolve()).on('error', () => { /* it is gone: `ended` says so */ }) }) : Promise.resolve()
     this.ended = this.#end()
   }
 
+  /** What a warm host waits for. Afterwards it is as if it had been started with these. */
+  assign (host: Pick<HostCommand, 'env' | 'cwd' | 'stderrFile'>, log: Logger): void {
+    const line = this.#child.stdio[3]
+    if (!(line instanceof Socket)) throw new Error('only a warm host can be assigned')
+    this.#sendStderr(host.stderrFile, log)
+    line.end(`${JSON.stringify({ env: { ...host.env, SOA_HOST_ID: this.#id }, cwd: host.cwd })}\n`)
+  }
+
   get pid (): number | undefined { return this.#child.pid }
+
+  get #id (): string { return this.#mark.slice('SOA_HOST_ID='.length) }
 
   /** SIGTERM to the whole group. */
   terminate (): void { this.#signal('SIGTERM') }
@@ -95,9 +129,8 @@ export class HostProcess {
       this.#needs.guardian.remove(child.pid)
     }
     this.#isOver = true
-    child.stdout?.destroy()
-    child.stderr?.destroy()
-    return { code, signal, stderr: this.#text(), error }
+    for (const stream of child.stdio) stream?.destroy()
+    return { code, signal, stderr: this.#stderr.text === '' ? this.#stdout.text : this.#stderr.text, error }
   }
 
   async #groupGone (): Promise<void> {
@@ -108,30 +141,22 @@ export class HostProcess {
     }
   }
 
-  #read (stream: Readable | null, file: string, say: ((chunk: Buffer) => void) | undefined): void {
+  #sendStderr (file: string, log: Logger): void {
+    this.#say = file === '' ? lineLog({ clock: this.#needs.clock, log }) : undefined
+    this.#copy = file === '' ? undefined : createWriteStream(file, { flags: 'a' })
+    this.#copy?.on('error', err => log.warn({ err, file }, 'stderr of the host is not kept (stdError)'))
+  }
+
+  #read (stream: Readable | null, take: (chunk: Buffer) => void): void {
     if (stream === null) return
-    const copy = file === '' ? undefined : createWriteStream(file, { flags: 'a' })
-    copy?.on('error', err => this.#needs.log.warn({ err, file }, 'stderr of the host is not kept (stdError)'))
     stream.on('error', err => this.#needs.log.debug({ err }, 'output of a host'))
-    stream.once('close', () => copy?.end())
     stream.on('data', (chunk: Buffer) => {
-      copy?.write(chunk)
-      say?.(chunk)
-      this.#keep(chunk)
+      take(chunk)
       if (chunk.length < LARGE_CHUNK) return
       stream.pause()
       this.#needs.clock.after(BREATH_MS, () => { if (!stream.destroyed) stream.resume() })
     })
   }
-
-  #keep (chunk: Buffer): void {
-    // Copied: a slice would hold the whole chunk in memory.
-    this.#tail.push(Buffer.from(chunk.subarray(-TAIL_BYTES)))
-    this.#tailBytes += Math.min(chunk.length, TAIL_BYTES)
-    while (this.#tailBytes - (this.#tail[0]?.length ?? 0) >= TAIL_BYTES) this.#tailBytes -= this.#tail.shift()?.length ?? 0
-  }
-
-  #text (): string { return Buffer.concat(this.#tail).subarray(-TAIL_BYTES).toString('utf8').replace(/^\uFFFD+/, '') }
 }
 
 /** What a host prints, line by line into the log: a service author looks for it there. */

@@ -18,11 +18,13 @@ import { RedisSessionStore } from '../store/redis-sessions.ts'
 import type { PlacedTask } from '../store/redis-placement-scripts.ts'
 import type { Demand } from '../store/placement-store.ts'
 import { Guardian } from './guardian.ts'
+import { HostProcess } from './host-process.ts'
 import { Ports } from './port.ts'
-import { recipe, type TaskRecipe } from './recipe.ts'
+import { OUR_HOST, passedOn, recipe, type TaskRecipe } from './recipe.ts'
 import { Reconciler } from './reconcile.ts'
 import { coresOf, labelsOf, listOf, nodeIdOf } from './resources.ts'
 import { Task } from './task.ts'
+import { WarmHosts } from './warm-hosts.ts'
 
 export interface NodeManagerOptions {
   readonly redisUrl: string
@@ -42,6 +44,8 @@ export interface NodeManagerOptions {
   readonly settings: Settings
   /** The environment that a few variables are passed on from, and that paths in registration files are expanded with. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Hosts that are started ahead of need. */
+  readonly warmHosts: number
   readonly beatMs?: number | undefined
 }
 
@@ -88,14 +92,16 @@ export async function runNodeManager (options: NodeManagerOptions): Promise<Node
     const needs = { redis, prefix, log, timeoutMs: REDIS_FIRST_MS, clock }
     const recipes = new Recipes({ services: new RedisServiceRegistry(needs), sessions: new RedisSessionStore(needs), settings, env, log })
     const ports = new Ports(host)
+    const warm = life.own(warmHosts(options.warmHosts, env, { guardian, clock, log }), warm => warm.close())
     const makeTask = (placed: PlacedTask, demand: Demand, changed: () => void): Task =>
-      new Task(placed, { prepare: () => recipes.of(placed, demand), guardian, ports, host, runDir, clock, log, changed })
+      new Task(placed, { prepare: () => recipes.of(placed, demand), guardian, ports, warm, host, runDir, clock, log, changed })
     const reconciler = new Reconciler({ record, link, makeTask, clock, log, beatMs, lost: why => giveUp(why) })
 
     subscriber.on('message', () => reconciler.wake())
     subscriber.on('ready', () => reconciler.wake()) // a wake may have been lost meanwhile
     await subscriber.subscribe(link.wakeChannel(id))
     await reconciler.start()
+    warm.start()
     life.own(reconciler, reconciler => reconciler.leave())
     return {
       id,
@@ -108,6 +114,13 @@ export async function runNodeManager (options: NodeManagerOptions): Promise<Node
     await life.close().catch(err => log.warn({ err }, 'not closed cleanly'))
     throw error
   }
+}
+
+/** Our own host with all that it has before it is told a task: what every host has of this process's environment, and no folder of its own. */
+function warmHosts (size: number, env: NodeManagerOptions['env'], needs: ConstructorParameters<typeof HostProcess>[1]): WarmHosts {
+  const own = passedOn(env)
+  const spawn = (): HostProcess => new HostProcess({ command: process.execPath, args: [OUR_HOST, '--warm'], env: own, cwd: '/', stderrFile: '', isWarm: true }, needs)
+  return new WarmHosts({ size, env: own, spawn, clock: needs.clock, log: needs.log })
 }
 
 interface RecipesNeeds {
@@ -162,6 +175,7 @@ export async function main (env: Readonly<Record<string, string | undefined>>): 
     runDir: join(settings.runDir || defaultRunDir(env), `node-${process.pid}`),
     log,
     settings: readSettings(env, {}, 'session'),
+    warmHosts: settings.warmHosts,
     env
   })
   process.stdout.write(`${JSON.stringify({ ready: true, node: manager.id, redis: redactRedisUrl(settings.redis), pid: process.pid, cores: manager.cores })}\n`)

@@ -39,6 +39,9 @@ function freePort (host: string): Promise<number> {
 /** HPC Pack's port of a task by its first core ([broker-behaviour] 7.3). */
 export const hpcPort = (firstCore: number): number => firstCore < 100 ? 9100 + firstCore : 9300 + 2 * (firstCore - 100)
 
+/** And that of its controller. */
+export const hpcControllerPort = (firstCore: number): number => firstCore < 100 ? 9200 + firstCore : 9301 + 2 * (firstCore - 100)
+
 /** Resolves when something accepts connections there, rejects when the signal aborts. The pauses grow from 5 to 200 ms. */
 export async function accepting (host: string, port: number, clock: Clock, signal: AbortSignal): Promise<void> {
   for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 1.5, LONGEST_POLL_MS)) {

@@ -20,8 +20,8 @@ export interface TaskRecipe {
   readonly initializationTimeoutMs: number
   /** `hpc`: HPC Pack's port of the first core; else any free one. */
   readonly addressing: 'free' | 'hpc'
-  /** Only for our own host; without `listenUrl`, as above. */
-  readonly spec?: Omit<HostSpec, 'listenUrl'> | undefined
+  /** Only for our own host; without its URLs, as above. */
+  readonly spec?: Omit<HostSpec, 'listenUrl' | 'controllerUrl'> | undefined
 }
 
 /**
@@ -31,8 +31,10 @@ export interface TaskRecipe {
 export interface HostSpec {
   readonly sessionId: string
   readonly taskId: string
-  /** `http://host:port/` where it must listen. */
+  /** Where it must listen. */
   readonly listenUrl: string
+  /** Where its controller (IHpcServiceHost) must be. */
+  readonly controllerUrl: string
   readonly service: string
   /** Absolute path of the service's module. */
   readonly module: string
@@ -48,6 +50,10 @@ export interface HostSpec {
   readonly maxDepth: number
   readonly includeExceptionDetailInFaults: boolean
   readonly cancelGraceMs: number
+  readonly finishesCalls: boolean
+  /** ms; -1: never. */
+  readonly serviceHostIdleTimeout: number
+  readonly serviceHangTimeout: number
 }
 
 export interface RecipeFacts {
@@ -63,7 +69,7 @@ export interface RecipeFacts {
 
 /** All that a host gets of the node manager's environment: a list of what is let through, so that no secret has to be known to be held back. */
 const PASSED_ON = ['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR']
-const OUR_HOST = fileURLToPath(new URL('../service-host/main.js', import.meta.url))
+export const OUR_HOST: string = fileURLToPath(new URL('../service-host/main.js', import.meta.url))
 
 /** Refuses with `Service_InitializeFailed` when something that the registration names is not on this machine. */
 export function recipe (facts: RecipeFacts): TaskRecipe {
@@ -92,7 +98,10 @@ export function recipe (facts: RecipeFacts): TaskRecipe {
       maxHeaderBytes: settings.maxHeaderBytes,
       maxDepth: settings.maxDepth,
       includeExceptionDetailInFaults: service.includeExceptionDetailInFaults,
-      cancelGraceMs: task.cancelGraceMs
+      cancelGraceMs: task.cancelGraceMs,
+      finishesCalls: service.enableMessageLevelPreemption,
+      serviceHostIdleTimeout: settings.serviceHostIdleTimeout,
+      serviceHangTimeout: settings.serviceHangTimeout
     }
   }
 }
@@ -108,8 +117,8 @@ function environmentOf ({ registered, registration: { service }, settings, task,
     CCP_SERVICE_SERVICEOPERATIONTIMEOUT: String(settings.serviceOperationTimeout)
   }
   // Absent means never, here and at HPC Pack's host.
-  if (service.serviceHostIdleTimeout >= 0) timeouts['CCP_SERVICEHOST_TIMEOUT'] = String(service.serviceHostIdleTimeout)
-  if (service.serviceHangTimeout >= 0) timeouts['CCP_SERVICE_HANG_TIMEOUT'] = String(service.serviceHangTimeout)
+  if (settings.serviceHostIdleTimeout >= 0) timeouts['CCP_SERVICEHOST_TIMEOUT'] = String(settings.serviceHostIdleTimeout)
+  if (settings.serviceHangTimeout >= 0) timeouts['CCP_SERVICE_HANG_TIMEOUT'] = String(settings.serviceHangTimeout)
   return {
     ...passedOn(own),
     ...service.environmentVariables,
@@ -124,7 +133,8 @@ function environmentOf ({ registered, registration: { service }, settings, task,
   }
 }
 
-const passedOn = (own: RecipeFacts['own']): Record<string, string> =>
+/** What every host has of the node manager's environment. */
+export const passedOn = (own: RecipeFacts['own']): Record<string, string> =>
   Object.fromEntries(PASSED_ON.flatMap(name => own[name] === undefined ? [] : [[name, own[name]]]))
 
 /** HPC Pack's is an int32, and services parse it as one; the task's name here is CCP_TASKINSTANCEID. */

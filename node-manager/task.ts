@@ -1,20 +1,24 @@
+import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sleep, type Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
+import { HOST_EXITS, exitCodeText } from '../core/host-exits.ts'
 import { machine, type Machine } from '../core/machine.ts'
 import type { PlacedTask } from '../store/redis-placement-scripts.ts'
 import type { Guardian } from './guardian.ts'
 import { HostProcess, type HostExit } from './host-process.ts'
-import { accepting, hpcPort, type Ports } from './port.ts'
+import { accepting, hpcControllerPort, hpcPort, type Ports } from './port.ts'
 import type { TaskRecipe } from './recipe.ts'
 import { TASK } from './task.states.ts'
+import type { WarmHosts } from './warm-hosts.ts'
 
 export interface TaskNeeds {
   /** How it is started; a refusal becomes the reason of its failure. */
   readonly prepare: () => Promise<TaskRecipe>
   readonly guardian: Guardian
   readonly ports: Ports
+  readonly warm: Pick<WarmHosts, 'take' | 'hold'>
   /** Address that hosts listen on and brokers dial. */
   readonly host: string
   readonly runDir: string
@@ -24,10 +28,10 @@ export interface TaskNeeds {
   readonly changed: () => void
 }
 
+interface Address { readonly port: number, readonly address: string, readonly controller: string }
+
 /** A port can be taken between our look and the host's bind: another one then, this often. */
 const PORT_TRIES = 3
-/** HPC Pack's hosts end with -2 when their address is in use ([broker-behaviour] 7.1). */
-const ADDRESS_IN_USE = 254
 const SAYS_IN_USE = /EADDRINUSE|address already in use/i
 
 /** One task of this node: starts its host, sees it accept, ends it when it is not wanted any more, and always knows what to report. */
@@ -40,6 +44,8 @@ export class Task {
   #host: HostProcess | undefined
   #why: string | undefined
   #cancelGrace = (): void => {}
+  #release = (): void => {}
+  #isOurHost = false
   #ended: Promise<void> = Promise.resolve()
 
   constructor (placed: PlacedTask, needs: TaskNeeds) {
@@ -60,7 +66,7 @@ export class Task {
   get ended (): Promise<void> { return this.#ended }
 
   start (): void {
-    this.#ended = this.#run().then(exit => this.#end(exit), (error: unknown) => {
+    this.#ended = this.#held().then(exit => this.#end(exit), (error: unknown) => {
       const failed = error instanceof Error ? error : new Error(String(error))
       this.#end({ code: null, signal: null, stderr: '', error: failed })
     })
@@ -84,32 +90,71 @@ export class Task {
     this.#host?.kill()
   }
 
+  /** As long as the task starts, no warm host is made. */
+  async #held (): Promise<HostExit> {
+    const release = this.#release = this.#needs.warm.hold()
+    return await this.#run().finally(release)
+  }
+
   async #run (): Promise<HostExit> {
     const recipe = await this.#needs.prepare()
     for (let tries = 1; ; tries++) {
       const exit = await this.#try(recipe)
-      const inUse = this.#machine.state === 'Dispatching' && !this.#unwanted.signal.aborted && (exit.code === ADDRESS_IN_USE || SAYS_IN_USE.test(exit.stderr))
+      const inUse = this.#machine.state === 'Dispatching' && !this.#unwanted.signal.aborted && (exit.code === HOST_EXITS.addressInUse.code || SAYS_IN_USE.test(exit.stderr))
       if (!inUse || recipe.addressing === 'hpc' || tries >= PORT_TRIES) return exit
       this.#needs.log.warn({ taskId: this.#report.id, tries }, 'the host says that its port is in use; it gets another one')
     }
   }
 
   async #try (recipe: TaskRecipe): Promise<HostExit> {
-    const { ports, host, guardian, clock, log } = this.#needs
-    const port = recipe.addressing === 'hpc' ? hpcPort(this.#report.firstCoreIndex) : await ports.take()
-    const address = `http://${host}:${port}/`
-    const spec = recipe.spec === undefined ? undefined : await this.#writeSpec(recipe.spec, address)
+    const { ports, warm } = this.#needs
+    const at = recipe.addressing === 'hpc' ? this.#hpcAddress() : this.#freeAddress(await ports.take(), recipe)
+    this.#isOurHost = recipe.spec !== undefined
+    const spec = recipe.spec === undefined ? undefined : await this.#writeSpec({ ...recipe.spec, listenUrl: at.address, controllerUrl: at.controller })
     try {
-      if (this.#unwanted.signal.aborted) return { code: null, signal: null, stderr: '' }
-      const env = { ...recipe.env, SOA_LISTEN_URL: address, ...(spec === undefined ? {} : { SOA_HOST_SPEC: spec }) }
-      const process = this.#host = new HostProcess({ ...recipe, env }, { guardian, clock, log: log.child({ taskId: this.#report.id, sessionId: this.#report.sessionId }) })
-      void this.#watchPort(process, port, recipe.initializationTimeoutMs, () => this.#accepted(address, spec))
-      return await process.ended
+      const command = { ...recipe, env: { ...recipe.env, SOA_LISTEN_URL: at.address, ...(spec === undefined ? {} : { SOA_HOST_SPEC: spec }) } }
+      const ready = spec === undefined ? undefined : warm.take(recipe.env)
+      const exit = await this.#runHost(command, at, spec, ready)
+      // Its spec is still there: it died before it was told anything, and what it died of is not this service's.
+      if (ready === undefined || spec === undefined || this.#unwanted.signal.aborted || !existsSync(spec)) return exit
+      this.#needs.log.warn({ taskId: this.#report.id, ...exit }, 'a warm host died before it took its task; a fresh one is started')
+      return await this.#runHost(command, at, spec, undefined)
     } finally {
-      if (recipe.addressing !== 'hpc') ports.giveBack(port)
+      if (recipe.addressing !== 'hpc') ports.giveBack(at.port)
       if (spec !== undefined) await rm(spec, { force: true })
     }
   }
+
+  /** One process, from its start, or from the moment that a warm one gets this task, to its end. */
+  async #runHost (recipe: TaskRecipe, at: Address, spec: string | undefined, ready: HostProcess | undefined): Promise<HostExit> {
+    const { guardian, clock } = this.#needs
+    const log = this.#needs.log.child({ taskId: this.#report.id, sessionId: this.#report.sessionId })
+    if (this.#unwanted.signal.aborted) {
+      ready?.kill()
+      return { code: null, signal: null, stderr: '' }
+    }
+    ready?.assign(recipe, log)
+    const process = this.#host = ready ?? new HostProcess(recipe, { guardian, clock, log })
+    void this.#watchPort(process, at.port, recipe.initializationTimeoutMs, () => this.#accepted(at, spec))
+    return await process.ended
+  }
+
+  /** HPC Pack's own, with the controller's port beside it ([broker-behaviour] 7.3). */
+  #hpcAddress (): Address {
+    const { firstCoreIndex } = this.#report
+    const [port, controllerPort] = [hpcPort(firstCoreIndex), hpcControllerPort(firstCoreIndex)]
+    const address = this.#url(port, this.#hpcPath)
+    return { port, address, controller: this.#url(controllerPort, `${this.#hpcPath}/controller`) }
+  }
+
+  /** One port for both. Our own host has HPC Pack's paths; a program of any other make has the root, which is what it need not care about. */
+  #freeAddress (port: number, { spec }: TaskRecipe): Address {
+    return { port, address: this.#url(port, spec === undefined ? '/' : this.#hpcPath), controller: this.#url(port, spec === undefined ? '/controller' : `${this.#hpcPath}/controller`) }
+  }
+
+  get #hpcPath (): string { return `/${this.#report.sessionId}/${this.#report.id}/_defaultEndpoint` }
+
+  #url (port: number, path: string): string { return `http://${this.#needs.host}:${port}${path}` }
 
   /** Ready is when the port accepts; if it does not in time, the host is killed. */
   async #watchPort (process: HostProcess, port: number, timeoutMs: number, accepted: () => void): Promise<void> {
@@ -126,9 +171,10 @@ export class Task {
     if (found === 'late') this.kill(`did not accept connections within ${timeoutMs} ms (serviceInitializationTimeout)`)
   }
 
-  #accepted (address: string, spec: string | undefined): void {
+  #accepted ({ address, controller }: Address, spec: string | undefined): void {
+    this.#release()
     if (this.#machine.state !== 'Dispatching') return
-    this.#report = { ...this.#report, address, pid: this.#host?.pid }
+    this.#report = { ...this.#report, address, controller, pid: this.#host?.pid }
     this.#machine.fire('accepted')
     this.#needs.changed()
     // Read by now: what it holds need not lie about while the host runs.
@@ -138,24 +184,24 @@ export class Task {
   #end (exit: HostExit): void {
     this.#cancelGrace()
     const isReady = this.#machine.state !== 'Dispatching'
-    const why = this.#why ?? reason(exit, isReady)
+    const why = this.#why ?? reason(exit, isReady, this.#isOurHost)
     this.#report = { ...this.#report, pid: this.#host?.pid, exit: { code: exit.code, signal: exit.signal, stderr: exit.stderr, why } }
     this.#machine.fire(exit.code === 0 && this.#why === undefined ? 'endedWell' : 'ended')
     this.#needs.changed()
   }
 
-  async #writeSpec (spec: object, listenUrl: string): Promise<string> {
+  async #writeSpec (spec: object): Promise<string> {
     const { runDir } = this.#needs
     await mkdir(runDir, { recursive: true, mode: 0o700 })
     const path = join(runDir, `host-${this.#report.id}.json`)
-    await writeFile(path, JSON.stringify({ ...spec, listenUrl }), { mode: 0o600 })
+    await writeFile(path, JSON.stringify(spec), { mode: 0o600 })
     return path
   }
 }
 
-function reason ({ code, signal, error }: HostExit, isReady: boolean): string {
+function reason ({ code, signal, error }: HostExit, isReady: boolean, isOurs: boolean): string {
   const when = isReady ? '' : ' before it accepted connections'
   if (error !== undefined) return `could not be started: ${error.message}`
   if (signal !== null) return `ended by ${signal}${when}`
-  return code === null ? `ended${when}` : `exit code ${code}${when}`
+  return code === null ? `ended${when}` : `${exitCodeText(code, isOurs)}${when}`
 }

@@ -7,6 +7,8 @@ export interface HostSpec {
   readonly taskId: string
   /** Where to listen: `http://127.0.0.1:45123/…`, any path. */
   readonly listenUrl: string
+  /** Where IHpcServiceHost is served; may have a port of its own. */
+  readonly controllerUrl: string
   /** Name of the registered service. */
   readonly service: string
   /** Absolute path of the user's module. */
@@ -27,6 +29,12 @@ export interface HostSpec {
   readonly includeExceptionDetailInFaults: boolean
   /** From SIGTERM to the end, ms: for calls in progress and onExiting together. */
   readonly cancelGraceMs: number
+  /** enableMessageLevelPreemption: calls in progress are finished when it ends. */
+  readonly finishesCalls: boolean
+  /** ms without a call after the first one; -1: never. */
+  readonly serviceHostIdleTimeout: number
+  /** ms that calls in hand may make no progress; -1: never. */
+  readonly serviceHangTimeout: number
   /** Default `info`. */
   readonly logLevel?: LogLevel
 }
@@ -35,6 +43,7 @@ const FIELDS: Readonly<Record<Exclude<keyof HostSpec, 'logLevel'>, 'string' | 'n
   sessionId: 'string',
   taskId: 'string',
   listenUrl: 'string',
+  controllerUrl: 'string',
   service: 'string',
   module: 'string',
   contract: 'string',
@@ -45,8 +54,13 @@ const FIELDS: Readonly<Record<Exclude<keyof HostSpec, 'logLevel'>, 'string' | 'n
   maxHeaderBytes: 'number',
   maxDepth: 'number',
   includeExceptionDetailInFaults: 'boolean',
-  cancelGraceMs: 'number'
+  cancelGraceMs: 'number',
+  finishesCalls: 'boolean',
+  serviceHostIdleTimeout: 'number',
+  serviceHangTimeout: 'number'
 }
+/** -1 says "never" there. */
+const FROM_MINUS_1 = ['serviceHostIdleTimeout', 'serviceHangTimeout']
 
 /** Reads and deletes the file. Throws an Error with one readable line. */
 export function readHostSpec (path: string | undefined): HostSpec {
@@ -68,12 +82,14 @@ export function readHostSpec (path: string | undefined): HostSpec {
   for (const [field, type] of Object.entries(FIELDS)) {
     const value = given[field]
     const kind: string = value === null ? 'null' : typeof value
-    if (kind !== type || (type === 'number' && !(Number.isFinite(value) && (value as number) >= 0))) {
-      throw new Error(`SOA_HOST_SPEC ${path}: ${field} is ${value === undefined ? 'missing' : JSON.stringify(value)}, it must be ${type === 'number' ? 'a number from 0' : `a ${type}`}`)
+    const least = FROM_MINUS_1.includes(field) ? -1 : 0
+    if (kind !== type || (type === 'number' && !(Number.isFinite(value) && (value as number) >= least))) {
+      throw new Error(`SOA_HOST_SPEC ${path}: ${field} is ${value === undefined ? 'missing' : JSON.stringify(value)}, it must be ${type === 'number' ? `a number from ${least}` : `a ${type}`}`)
     }
   }
-  if (!URL.canParse(given.listenUrl as string) || new URL(given.listenUrl as string).protocol !== 'http:') {
-    throw new Error(`SOA_HOST_SPEC ${path}: listenUrl is ${JSON.stringify(given.listenUrl)}, it must be an http:// URL`)
+  for (const field of ['listenUrl', 'controllerUrl']) {
+    const url = given[field] as string
+    if (!URL.canParse(url) || new URL(url).protocol !== 'http:') throw new Error(`SOA_HOST_SPEC ${path}: ${field} is ${JSON.stringify(url)}, it must be an http:// URL`)
   }
   return spec as HostSpec
 }

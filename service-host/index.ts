@@ -2,6 +2,7 @@
  * `soa-broker/service`: what a service module may import. It is light, and it is told by marks and not by class, so a module that brings its own copy of
  * this package is understood too.
  */
+import { exitingHandlers } from './on-exiting.ts'
 import type { ServiceContext } from './service-context.ts'
 
 export type { ServiceContext, ServiceLogger } from './service-context.ts'
@@ -19,6 +20,12 @@ export interface SoapFaultFields {
   /** Name of a fault that the WSDL declares for the operation. */
   readonly fault?: string
 }
+
+/**
+ * Has `handler` called once when the host is told to end (canceled, preempted, or idle and not needed), as HPC Pack's ServiceContext.OnExiting. It is
+ * waited for, up to the grace period (taskCancelGracePeriod); what it throws is logged. The same function twice counts once.
+ */
+export function onExiting (handler: () => unknown): void { exitingHandlers().add(handler) }
 
 const SOAP_FAULT = Symbol.for('soa-broker.SoapFault')
 const RETRY = Symbol.for('soa-broker.RetryOperationError')

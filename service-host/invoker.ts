@@ -1,4 +1,5 @@
 /** One request → one method of the user's service → one reply. Turns values into bodies and back; knows nothing of sockets, queues or the host's end. */
+import { cutText } from '../core/cut-text.ts'
 import { SoaError, isSoaError } from '../core/errors.ts'
 import type { Envelope, Reading } from '../wire/soap/envelope.ts'
 import { retryOperationFault, serviceFault, toFault, type ServiceFault } from '../wire/soap/fault.ts'
@@ -10,6 +11,7 @@ import { readBody } from '../wsdl/schema/reader.ts'
 import type { SchemaSet } from '../wsdl/schema/schema.ts'
 import { writeElement } from '../wsdl/schema/writer.ts'
 import { isRetryOperationError, isSoapFault } from './index.ts'
+import { cleanText, nodeSoapFault } from './node-soap.ts'
 import type { ServiceContext, ServiceLogger } from './service-context.ts'
 import type { Method } from './service-loader.ts'
 
@@ -19,6 +21,8 @@ export interface InvokerNeeds {
   readonly methods: ReadonlyMap<string, Method>
   readonly taskId: string
   readonly maxDepth: number
+  /** Bytes; a reply's body that is larger would be refused by the broker, and tried again in vain. */
+  readonly maxMessageSize: number
   readonly includeExceptionDetailInFaults: boolean
   readonly log: ServiceLogger
 }
@@ -58,14 +62,25 @@ export class Invoker {
       const args = this.#read(reading, op)
       const method = this.#needs.methods.get(op.name) as Method
       const result = await method(args, contextOf(op))
-      return op.outputElement === undefined && op.oneWay ? { oneWay: true } : { envelope: this.#reply(reading, op, result), isFault: false }
+      return op.outputElement === undefined && op.oneWay ? { oneWay: true } : this.#fitting(reading, op, { envelope: this.#reply(reading, op, result), isFault: false })
     } catch (error) {
       if (op?.oneWay) {
         this.#needs.log.warn({ err: asError(error), operation: op.name, messageId: reading.envelope.messageId }, 'one-way call failed')
         return { oneWay: true }
       }
-      return { envelope: this.#fault(reading, op, error), isFault: true }
+      return this.#fitting(reading, op, { envelope: this.#fault(reading, op, error), isFault: true })
     }
+  }
+
+  /** A reply, or a fault's detail, that is more than the broker takes: the client is told so. */
+  #fitting (reading: Reading, op: WsdlOperation | undefined, answer: { envelope: Envelope, isFault: boolean }): Invoked {
+    const { maxMessageSize, log } = this.#needs
+    const { soap, messageId } = reading.envelope
+    const bytes = answer.envelope.body.length
+    if (bytes <= maxMessageSize) return answer
+    const reason = `the ${answer.isFault ? 'fault' : 'reply'} of ${op?.name ?? 'the service'} has ${bytes} bytes, the limit is ${maxMessageSize} (maxMessageSize)`
+    log.error({ operation: op?.name, messageId }, reason)
+    return { envelope: serviceFault({ soap, relatesTo: messageId, blame: 'receiver', reason }), isFault: true }
   }
 
   #read (reading: Reading, op: WsdlOperation): unknown {
@@ -88,10 +103,10 @@ export class Invoker {
     try {
       const declared = op && this.#declared(op, error)
       if (declared) return serviceFault({ ...about, ...declared })
-      if (isRetryOperationError(error)) return retryOperationFault(envelope, { reason: error.message, retryCount: 0, lastFailedServiceId: this.#needs.taskId })
+      if (isRetryOperationError(error)) return retryOperationFault(envelope, { reason: cutText(error.message), retryCount: 0, lastFailedServiceId: this.#needs.taskId })
       if (isSoapFault(error)) {
         const detail = error.detail === undefined ? undefined : Buffer.from(checkRaw(String(error.detail)))
-        return serviceFault({ ...about, blame: error.code === 'Sender' ? 'sender' : 'receiver', reason: error.message, subcode: error.subcode, detail })
+        return serviceFault({ ...about, blame: error.code === 'Sender' ? 'sender' : 'receiver', reason: cutText(error.message), subcode: error.subcode, detail })
       }
       const foreign = nodeSoapFault(error)
       if (foreign) return serviceFault({ ...about, ...foreign })
@@ -105,8 +120,7 @@ export class Invoker {
     }
     this.#needs.log.warn({ err: asError(error), operation: op?.name, messageId: envelope.messageId }, 'service threw')
     if (!this.#needs.includeExceptionDetailInFaults) return toFault(error, about)
-    const { message } = asError(error)
-    return serviceFault({ ...about, blame: 'receiver', reason: message, subcode: INTERNAL_SERVICE_FAULT, action: DISPATCHER_FAULT, detail: Buffer.from(exceptionDetail(asError(error))) })
+    return serviceFault({ ...about, blame: 'receiver', reason: cutText(asError(error).message), subcode: INTERNAL_SERVICE_FAULT, action: DISPATCHER_FAULT, detail: Buffer.from(exceptionDetail(asError(error))) })
   }
 
   /** A fault of the contract: an object, error or SoapFault whose `fault` is the name of one. */
@@ -120,7 +134,7 @@ export class Invoker {
     }
     return {
       blame: code === 'Sender' ? 'sender' : 'receiver',
-      reason: typeof message === 'string' && message !== '' ? message : declared.name,
+      reason: typeof message === 'string' && message !== '' ? cutText(message) : declared.name,
       action: declared.action,
       detail: Buffer.from(writeElement(this.#needs.schema, declared.element, detail ?? {}))
     }
@@ -129,20 +143,9 @@ export class Invoker {
 
 const asError = (thrown: unknown): Error => thrown instanceof Error ? thrown : new Error(typeof thrown === 'string' ? thrown : `the service threw ${thrown === null ? 'null' : typeof thrown}`)
 
-/** node-soap's way to say a fault: `{ Fault: { Code: { Value }, Reason: { Text } } }`, or the words of SOAP 1.1. */
-function nodeSoapFault (error: unknown): Omit<ServiceFault, 'soap'> | undefined {
-  const fault = typeof error === 'object' && error !== null ? (error as { Fault?: unknown }).Fault : undefined
-  if (typeof fault !== 'object' || fault === null) return undefined
-  const { Code, Reason, faultcode, faultstring } = fault as { Code?: { Value?: unknown }, Reason?: { Text?: unknown }, faultcode?: unknown, faultstring?: unknown }
-  const code = String(Code?.Value ?? faultcode ?? '')
-  const text = Reason?.Text ?? faultstring
-  return { blame: /(?:^|:)(?:Sender|Client)\b/.test(code) ? 'sender' : 'receiver', reason: typeof text === 'string' ? text : 'the service answered with a fault' }
-}
-
 /** What WCF writes with includeExceptionDetailInFaults, members in its order. */
 function exceptionDetail (error: Error, depth = 0): string {
-  // Texts of exceptions may hold anything, and a fault must not fail for it.
-  const text = (value: string): string => escapeText(value.replace(/[^\t\n\r -\ud7ff\ue000-\ufffd]/g, '\ufffd'))
+  const text = (value: string): string => escapeText(cleanText(value))
   const inner = error.cause instanceof Error && depth < 10 ? `<InnerException>${exceptionDetail(error.cause, depth + 1)}</InnerException>` : '<InnerException i:nil="true"/>'
   const members = `<HelpLink i:nil="true"/>${inner}<Message>${text(error.message)}</Message><StackTrace>${text(error.stack ?? '')}</StackTrace><Type>${text(error.name)}</Type>`
   return depth > 0 ? members : `<ExceptionDetail xmlns="${EXCEPTION_DETAIL}" xmlns:i="http://www.w3.org/2001/XMLSchema-instance">${members}</ExceptionDetail>`

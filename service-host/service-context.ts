@@ -1,5 +1,7 @@
 /** What a service is told about the call that it serves. */
 import type { Logger } from '../core/log.ts'
+import { HPC, type Envelope } from '../wire/soap/envelope.ts'
+import { readTree, type XmlNode } from '../wire/xml/tree.ts'
 
 export type ServiceLogger = Pick<Logger, 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'>
 
@@ -13,10 +15,29 @@ export interface ServiceContext {
   readonly operation: string
   /** Text of the request's UserData header; undefined: it has none. */
   readonly userData: string | undefined
+  /** Other SOAP headers of the request by local name, without attributes: text, or an object of children; an array where a name comes again. */
+  readonly headers: Readonly<Record<string, unknown>>
   readonly sessionId: string
   readonly taskId: string
   /** Called once when the host is told to end, while calls in progress may still run; waited for, up to the grace period. The same function twice counts once. */
   onExiting (handler: () => unknown): void
+}
+
+const HEADER_DEPTH = 100
+
+/** Headers that are neither addressing nor HPC Pack's, as node-soap shows them. */
+export function headersOf (envelope: Pick<Envelope, 'otherHeaders'>): Record<string, unknown> {
+  return membersOf(envelope.otherHeaders.flatMap(header => readTree(header, { maxDepth: HEADER_DEPTH })).filter(({ uri }) => uri !== HPC))
+}
+
+function membersOf (nodes: readonly XmlNode[]): Record<string, unknown> {
+  const members = new Map<string, unknown>()
+  for (const node of nodes) {
+    const value = node.children.length === 0 ? node.text : membersOf(node.children)
+    const before = members.get(node.local)
+    members.set(node.local, before === undefined ? value : Array.isArray(before) ? [...before as unknown[], value] : [before, value])
+  }
+  return Object.fromEntries(members)
 }
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const

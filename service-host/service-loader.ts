@@ -1,12 +1,24 @@
 /** The user's module → one function per operation. Everything that is missing or wrong is found here, before the host listens. */
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { register } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { SoaError } from '../core/errors.ts'
+import type { HostExitName } from '../core/host-exits.ts'
 import type { WsdlDocument, WsdlOperation } from '../wsdl/document.ts'
 import type { ServiceContext } from './service-context.ts'
 
 export type Method = (args: unknown, context: ServiceContext) => unknown
+
+/** The module cannot be served; `exit` is the status that says so. */
+export class ServiceUnusable extends SoaError<'Service_InitializeFailed'> {
+  readonly exit: HostExitName
+
+  constructor (exit: HostExitName, why: string, cause?: unknown) {
+    super('Service_InitializeFailed', { why }, { cause })
+    this.exit = exit
+  }
+}
 
 type Methods = Record<string, unknown>
 const isObject = (value: unknown): value is Methods => (typeof value === 'object' && value !== null) || typeof value === 'function'
@@ -22,10 +34,9 @@ function methodOf (object: unknown, name: string): ((...args: unknown[]) => unkn
 
 /**
  * Loads `file` (absolute). Its default export (else the module itself) is a class or object with a method `(args, context) => result` for each operation,
- * or node-soap's `{ Service: { Port: { Operation (args, callback) } } }`. Throws SoaError `Service_InitializeFailed` that says what is missing.
+ * or node-soap's `{ Service: { Port: { Operation (args, callback, headers) } } }`. Throws ServiceUnusable that says what is missing.
  */
 export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'services'>, operations: readonly WsdlOperation[]): Promise<ReadonlyMap<string, Method>> {
-  const fail = (why: string, cause?: unknown): never => { throw new SoaError('Service_InitializeFailed', { why }, { cause }) }
   let service: unknown
   try {
     await knowOwnPackage(file)
@@ -33,9 +44,9 @@ export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'servi
     service = module.default ?? module
     if (isClass(service)) service = new service() // eslint-disable-line new-cap
   } catch (error) {
-    fail(`module ${file} cannot be loaded: ${error instanceof Error ? error.stack ?? error.message : String(error)}`, error)
+    throw new ServiceUnusable(existsSync(file) ? 'moduleBroken' : 'moduleMissing', `module ${file} cannot be loaded: ${error instanceof Error ? error.stack ?? error.message : String(error)}`, error)
   }
-  if (!isObject(service)) fail(`module ${file} exports neither a class nor an object, but ${service === null ? 'null' : typeof service}`)
+  if (!isObject(service)) throw new ServiceUnusable('contractUnmet', `module ${file} exports neither a class nor an object, but ${service === null ? 'null' : typeof service}`)
 
   const methods = new Map<string, Method>()
   const missing: string[] = []
@@ -46,7 +57,7 @@ export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'servi
     else if (foreign) methods.set(name, foreign)
     else missing.push(name)
   }
-  if (missing.length > 0) fail(`module ${file} has no method ${missing.join(', ')}, which the contract ${operations[0]?.portType ?? ''} asks for`)
+  if (missing.length > 0) throw new ServiceUnusable('contractUnmet', `module ${file} has no method ${missing.join(', ')}, which the contract ${operations[0]?.portType ?? ''} asks for`)
   return methods
 }
 
@@ -69,14 +80,14 @@ function nodeSoapMethod (module: Methods, wsdl: Pick<WsdlDocument, 'services'>, 
     for (const port of isObject(ports) ? service.ports.filter(p => p.portType === portType && Object.hasOwn(ports, p.name)) : []) {
       const method = methodOf((ports as Methods)[port.name], operation)
       if (!method) continue
-      return args => new Promise((resolve, reject) => {
+      return (args, context) => new Promise((resolve, reject) => {
         const done = (error: unknown, result?: unknown): void => {
           if (isObject(error) && (error instanceof Error || Object.hasOwn(error, 'Fault'))) reject(error)
           else if (result === undefined) resolve(error) // the older form, with the result alone
           else if (error) reject(error)
           else resolve(result)
         }
-        const returned = method(args, done)
+        const returned = method(args, done, context.headers)
         if (returned instanceof Promise || (isObject(returned) && typeof returned.then === 'function')) (returned as Promise<unknown>).then(resolve, reject)
         else if (returned !== undefined) resolve(returned)
       })

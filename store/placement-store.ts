@@ -15,6 +15,8 @@ export interface TaskInfo {
   readonly firstCoreIndex: number
   /** Where the service host listens, e.g. `http://127.0.0.1:41234/`; from Running on. */
   readonly address?: string | undefined
+  /** Where its controller (HPC Pack's IHpcServiceHost: Exit) is, if it has one; from Running on. */
+  readonly controller?: string | undefined
   readonly pid?: number | undefined
   /** From the end on: exit code or signal, and the last lines of stderr. */
   readonly exit?: { readonly code: number | null, readonly signal: string | null, readonly stderr: string, readonly why: string } | undefined

@@ -35,7 +35,7 @@ for _, report in ipairs(reports) do
     isOver = true
   elseif task.state == 'Canceling' then
     -- Its host came up although it is not wanted any more; the session has been told so.
-    task.pid, task.address = report.pid, report.address
+    task.pid, task.address, task.controller = report.pid, report.address, report.controller
     redis.call('HSET', tasks, report.id, cjson.encode(task))
   elseif task.state ~= report.state and (task.state == 'Dispatching' or report.state == 'Finishing') then
     redis.call('HSET', tasks, report.id, cjson.encode(report))

@@ -73,6 +73,8 @@ t.test('registration: everything that a file says is read', async t => {
     broker: {
       maxMessageSize: 65536,
       serviceInitializationTimeout: 5000,
+      serviceHostIdleTimeout: -1,
+      serviceHangTimeout: 9000,
       messageThrottleStartThreshold: 409600,
       messageThrottleStopThreshold: 307200,
       sessionIdleTimeout: 0,

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
+import { HOST_EXITS } from '../../core/host-exits.ts'
 import { readHostSpec } from '../../service-host/host-spec.ts'
 import { startHost } from './process.ts'
 
@@ -51,27 +52,31 @@ t.test('host: SIGTERM with nothing to do ends it at once with 0', async t => {
   t.equal(await host.exited, 0)
 })
 
-t.test('host: a call that does not end within the grace is told by its signal, and the host ends with 1', async t => {
+t.test('host: a call that does not end within the grace is told by its signal, and the host ends with 255', async t => {
   const code = service('Add: (args, { signal, logger }) => { logger.warn(`in the call`); signal.onabort = () => process.stderr.write(`cut`); return new Promise(() => {}) }')
   const host = await (await startHost(t, { code, spec: { cancelGraceMs: 50 } })).ready()
   const call = host.call(11, action('Add'), element('Add')).catch(error => error as Error)
   await host.says('in the call')
   host.child.kill('SIGTERM')
-  t.equal(await host.exited, 1)
+  t.equal(await host.exited, HOST_EXITS.callsCut.code)
   t.match(host.stderr, /cut/)
   t.match(host.stderr, /grace is over/)
   await call
 })
 
-t.test('host: what keeps it from starting is one readable reason and an exit that is not 0', async t => {
-  const starts: Array<[what: string, options: Parameters<typeof startHost>[1], says: RegExp]> = [
-    ['missing operations', { code: 'setInterval(() => {}, 1000); export default { Add () {} }' }, /has no method Echo, Big, Sum, Prims, Ping, Reset, Now, which the contract ICalc asks for/],
-    ['an unknown contract', { code: service(''), spec: { contract: 'Contoso.IOther' } }, /no contract IOther, only ICalc/],
-    ['nothing said', { code: service(''), env: { SOA_HOST_SPEC: '' } }, /SOA_HOST_SPEC is not set/]
+t.test('host: what keeps it from starting is one readable reason and a status that says which', async t => {
+  const starts: Array<[what: string, options: Parameters<typeof startHost>[1], code: number, says: RegExp]> = [
+    ['missing operations', { code: 'setInterval(() => {}, 1000); export default { Add () {} }' }, HOST_EXITS.contractUnmet.code, /has no method Echo, Big, Sum, Prims, Ping, Reset, Now, which the contract ICalc asks for/],
+    ['an unknown contract', { code: service(''), spec: { contract: 'Contoso.IOther' } }, HOST_EXITS.contractUnknown.code, /no contract IOther, only ICalc/],
+    ['no module', { module: '/nowhere/service.mjs' }, HOST_EXITS.moduleMissing.code, /module \/nowhere\/service\.mjs cannot be loaded/],
+    ['a module that throws', { code: 'throw Error(`no licence`)' }, HOST_EXITS.moduleBroken.code, /service\.mjs cannot be loaded: Error: no licence/],
+    ['a WSDL that is none', { code: service(''), wsdl: { file: 'x.wsdl', documents: { 'x.wsdl': '<html/>' } } }, HOST_EXITS.contractUnknown.code, /x\.wsdl/],
+    ['an address that is not ours', { code: service(''), spec: { listenUrl: 'http://192.0.2.1:8080/', controllerUrl: 'http://192.0.2.1:8080/controller' } }, HOST_EXITS.notListening.code, /EADDRNOTAVAIL/],
+    ['nothing said', { code: service(''), env: { SOA_HOST_SPEC: '' } }, HOST_EXITS.badSpec.code, /SOA_HOST_SPEC is not set/]
   ]
-  await Promise.all(starts.map(async ([what, options, says]) => {
+  await Promise.all(starts.map(async ([what, options, code, says]) => {
     const host = await startHost(t, options)
-    t.equal(await host.exited, 1, `${what}: exit 1`)
+    t.equal(await host.exited, code, `${what}: exit ${code}`)
     t.match(host.stderr, says, `${what}: says why`)
     t.match(host.stderr, /^service host: /, `${what}: says who`)
   }))
@@ -82,7 +87,7 @@ t.test('host: an address in use is told by the exit code', async t => {
   await once(taken, 'listening')
   t.teardown(() => taken.close())
   const { port } = taken.address() as AddressInfo
-  const host = await startHost(t, { code: service(''), spec: { listenUrl: `http://127.0.0.1:${port}/` } })
+  const host = await startHost(t, { code: service(''), spec: { listenUrl: `http://127.0.0.1:${port}/`, controllerUrl: `http://127.0.0.1:${port}/controller` } })
   t.equal(await host.exited, 254)
   t.match(host.stderr, /EADDRINUSE/)
 })
@@ -93,7 +98,24 @@ t.test('spec: a file that is missing, no JSON or not whole is refused in one lin
   t.throws(() => readHostSpec(join(dir, 'bad')), { message: /bad is no JSON/ })
   t.throws(() => readHostSpec(join(dir, 'short')), { message: /taskId is missing, it must be a string/ })
   const whole = {
-    sessionId: '1', taskId: '1', listenUrl: 'net.tcp://x', service: 's', module: 'm', contract: '', wsdlFile: 'w', documents: {}, maxConcurrentCalls: 0, maxMessageSize: 1, maxHeaderBytes: 1, maxDepth: 8, includeExceptionDetailInFaults: false, cancelGraceMs: 0
+    sessionId: '1',
+    taskId: '1',
+    listenUrl: 'net.tcp://x',
+    controllerUrl: 'http://127.0.0.1:1/controller',
+    service: 's',
+    module: 'm',
+    contract: '',
+    wsdlFile: 'w',
+    documents: {},
+    maxConcurrentCalls: 0,
+    maxMessageSize: 1,
+    maxHeaderBytes: 1,
+    maxDepth: 8,
+    includeExceptionDetailInFaults: false,
+    cancelGraceMs: 0,
+    finishesCalls: true,
+    serviceHostIdleTimeout: -1,
+    serviceHangTimeout: -1
   }
   writeFileSync(join(dir, 'url'), JSON.stringify(whole))
   t.throws(() => readHostSpec(join(dir, 'url')), { message: /listenUrl is "net\.tcp:\/\/x", it must be an http:\/\/ URL/ })

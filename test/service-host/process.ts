@@ -85,6 +85,7 @@ export async function startHost (t: { teardown (end: () => unknown): void }, opt
     sessionId: '7',
     taskId: '1.3',
     listenUrl,
+    controllerUrl: `${listenUrl}/controller`,
     service: 'Test',
     module,
     contract: '',
@@ -96,6 +97,9 @@ export async function startHost (t: { teardown (end: () => unknown): void }, opt
     maxDepth: 128,
     includeExceptionDetailInFaults: false,
     cancelGraceMs: 15_000,
+    finishesCalls: true,
+    serviceHostIdleTimeout: -1,
+    serviceHangTimeout: -1,
     ...options.spec
   }))
   const host = new HostProcess(listenUrl, dir, specFile, { SOA_HOST_SPEC: specFile, ...options.env })

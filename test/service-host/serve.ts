@@ -28,8 +28,8 @@ export function moduleFile (t: Pick<Test, 'teardown'>, code: string): string {
 
 export interface Served extends Caller { readonly host: ServiceHost, readonly lines: ReadonlyArray<readonly [string, Record<string, unknown>]> }
 
-export async function serve (t: Pick<Test, 'teardown'>, code: string, options: { wsdl?: string, form?: string, module?: string, calls?: number, waiting?: number, details?: boolean } = {}): Promise<Served> {
-  const { wsdl: name = 'calc', form = 'flat', calls = 16, waiting = 1000, details = false } = options
+export async function serve (t: Pick<Test, 'teardown'>, code: string, options: { wsdl?: string, form?: string, module?: string, calls?: number, waiting?: number, details?: boolean, maxMessageSize?: number } = {}): Promise<Served> {
+  const { wsdl: name = 'calc', form = 'flat', calls = 16, waiting = 1000, details = false, maxMessageSize = 1_048_576 } = options
   const files = Object.fromEntries(documents(name))
   const wsdl = loadWsdl(files, `${form}.wsdl`)
   const operations = operationsOf(wsdl, '')
@@ -38,13 +38,18 @@ export async function serve (t: Pick<Test, 'teardown'>, code: string, options: {
   const log = { trace: line, debug: line, info: line, warn: line, error: line, fatal: line }
   const methods = await loadService(options.module ?? moduleFile(t, code), wsdl, operations)
   const host = new ServiceHost({
-    invoker: new Invoker({ schema: wsdl.schema, operations, methods, taskId: '1.3', maxDepth: 128, includeExceptionDetailInFaults: details, log }),
+    invoker: new Invoker({ schema: wsdl.schema, operations, methods, taskId: '1.3', maxDepth: 128, maxMessageSize, includeExceptionDetailInFaults: details, log }),
     sessionId: '7',
     taskId: '1.3',
     maxConcurrentCalls: calls,
     maxWaitingCalls: waiting,
     limits: { maxMessageSize: 1_048_576, maxHeaderBytes: 65536, maxDepth: 128 },
     cancelGraceMs: 10_000,
+    finishesCalls: true,
+    idleMs: -1,
+    hangMs: -1,
+    idle () {},
+    hung () {},
     log,
     clock: systemClock,
     get: describe({ documents: files, wsdlFile: `${form}.wsdl`, service: 'Test', taskId: '1.3' })

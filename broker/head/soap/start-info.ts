@@ -11,14 +11,15 @@ const SETTINGS: ReadonlyArray<readonly [member: string, setting: SessionSettingN
   ['MaxMessageSize', 'maxMessageSize'],
   ['MessagesThrottleStartThreshold', 'messageThrottleStartThreshold'],
   ['MessagesThrottleStopThreshold', 'messageThrottleStopThreshold'],
+  ['ServiceHangTimeout', 'serviceHangTimeout'],
+  ['ServiceHostIdleTimeout', 'serviceHostIdleTimeout'],
   ['ServiceOperationTimeout', 'serviceOperationTimeout'],
   ['SessionIdleTimeout', 'sessionIdleTimeout']
 ]
 
 /** Members that would change what a user sees, and do nothing here: named in the log when they are set. All others are the client's own affair. */
 const IDLE = [
-  'DependFiles', 'IsNoSession', 'JobTemplate', 'NodeGroupsStr', 'ParentJobIds', 'RegPath', 'RequestedNodesStr', 'ResourceUnitType', 'Runtime', 'ServiceHangTimeout',
-  'ServiceHostIdleTimeout', 'UseAzureQueue', 'UseInprocessBroker', 'UseSessionPool'
+  'DependFiles', 'IsNoSession', 'JobTemplate', 'NodeGroupsStr', 'ParentJobIds', 'RegPath', 'RequestedNodesStr', 'ResourceUnitType', 'Runtime', 'UseAzureQueue', 'UseInprocessBroker', 'UseSessionPool'
 ]
 
 /** HPC's five priorities, Lowest 0 … Highest 4, lie a thousand apart on the scale of ExtendedPriority. */
