@@ -2,14 +2,13 @@
  * The content of a complex type as an automaton: one position for each place where an element may stand, and for each position which may follow
  * (Glushkov's construction). A schema is deterministic ([xmlschema-1] 3.8.6 "unique particle attribution"), so one look at a name decides.
  *
- * An element's own minOccurs/maxOccurs are counted; a *group's* are unrolled, up to MOST_POSITIONS; a longer one may then occur any number of times.
+ * An element's own minOccurs/maxOccurs are counted; a *group's* are unrolled, up to MOST_POSITIONS; a longer one may then occur any number of times
+ * (`isUncounted`, which is told when the contract is loaded).
  */
 import { qname } from '../../wire/xml/events.ts'
-import type { AnyParticle, ComplexType, ContentModel, ElementParticle, Member, Particle, Position } from './model.ts'
+import type { ComplexType, ContentModel, Leaf, Member, Particle, Position } from './model.ts'
 
 const MOST_POSITIONS = 2000
-
-type Leaf = ElementParticle | AnyParticle
 
 /** Each leaf of the tree, in order, with the most times that its parents let it occur. */
 function * leaves (particle: Particle | undefined, times = 1): Generator<{ leaf: Leaf, times: number, inRepeatedGroup: boolean }> {
@@ -55,7 +54,7 @@ class Builder {
 
   build (content: Particle | undefined): Position {
     const whole = content ? this.#piece(content) : EMPTY
-    const start: Position = { element: undefined, member: { key: '', isArray: false }, min: 0, max: 0, next: new Map(), wild: [], canEnd: whole.isNullable, restarts: false }
+    const start: Position = { leaf: undefined, element: undefined, isChecked: true, member: { key: '', isArray: false }, min: 0, max: 0, next: new Map(), wild: [], canEnd: whole.isNullable, restarts: false }
     for (const position of whole.last) position.canEnd = true
     this.#edges(start, whole.first)
     for (const [position, follow] of this.#follow) this.#edges(position, follow)
@@ -91,7 +90,7 @@ class Builder {
   }
 
   #place (leaf: Leaf): Piece {
-    const position: Position = { element: leaf.kind === 'element' ? leaf.element : undefined, member: this.#members.get(leaf) as Member, min: leaf.min, max: leaf.max, next: new Map(), wild: [], canEnd: false, restarts: false }
+    const position: Position = { leaf, element: leaf.kind === 'element' ? leaf.element : undefined, isChecked: leaf.kind === 'element' || leaf.isChecked, member: this.#members.get(leaf) as Member, min: leaf.min, max: leaf.max, next: new Map(), wild: [], canEnd: false, restarts: false }
     this.#leaf.set(position, leaf)
     this.#follow.set(position, new Set(leaf.max > 1 ? [position] : []))
     return { isNullable: leaf.min === 0, first: [position], last: [position], size: 1 }
@@ -130,6 +129,21 @@ class Builder {
   }
 }
 
+/** Whether a group in here repeats too often to be unrolled. */
+export function isUncounted (content: Particle | undefined): boolean {
+  let found = false
+  const size = (particle: Particle): number => {
+    if (particle.kind === 'element' || particle.kind === 'any') return 1
+    const once = particle.items.reduce((sum, item) => sum + size(item), 0)
+    const copies = Number.isFinite(particle.max) ? particle.max : Math.max(particle.min, 1)
+    if (copies === 1 || copies * once <= MOST_POSITIONS) return copies * once
+    found = true
+    return once
+  }
+  if (content) size(content)
+  return found
+}
+
 const optional = (piece: Piece, is: boolean): Piece => is && !piece.isNullable ? { ...piece, isNullable: true } : piece
 
 /** The model of a type, made once. */
@@ -138,21 +152,20 @@ export function contentOf (type: ComplexType): ContentModel {
   const { members, isPlain } = membersOf(type.content)
   const all = allOf(type.content)
   const builder = new Builder(members)
-  const namespaces = new Set<string>()
-  for (const leaf of members.keys()) if (leaf.kind === 'element') namespaces.add(leaf.element.uri)
-  namespaces.delete('')
+  const elements = [...members.keys()].flatMap(leaf => leaf.kind === 'element' ? [leaf.element] : [])
   const start = builder.build(all ? undefined : type.content)
   type.model = {
     members,
     keys: new Set([...members.values()].map(m => m.key)),
+    names: new Set(elements.map(element => element.name)),
     start,
     all: all && new Map(all.items.flatMap(item => {
       if (item.kind !== 'element') return []
       const { element, min } = item
-      return [[element.name, { element, member: members.get(item) as Member, min, max: 1, next: new Map(), wild: [], canEnd: false, restarts: false }]]
+      return [[element.name, { leaf: item, element, isChecked: true, member: members.get(item) as Member, min, max: 1, next: new Map(), wild: [], canEnd: false, restarts: false }]]
     })),
     isPlain,
-    namespaces: [...namespaces]
+    namespaces: [...new Set(elements.map(element => element.uri))].filter(uri => uri !== '')
   }
   return type.model
 }

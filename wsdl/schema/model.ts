@@ -11,6 +11,12 @@ export interface SimpleType {
   /** Whitespace, form and facets checked; throws Mismatch. A list is an array. */
   parse (text: string, prefixes: Prefixes): unknown
   format (value: unknown, qname: (name: QName) => string): string
+  /** Of a list: what its items are. */
+  readonly item?: SimpleType
+  /** Of a union. */
+  readonly members?: readonly SimpleType[]
+  /** Of an enumeration: the texts that the schema lists. */
+  readonly words?: readonly string[]
 }
 
 export interface AttributeUse {
@@ -38,10 +44,11 @@ export interface ElementDecl {
 }
 
 export interface ElementParticle { readonly kind: 'element', readonly element: ElementDecl, readonly min: number, readonly max: number }
-/** An xs:any. What it matches is kept as text, in `$xml`. */
-export interface AnyParticle { readonly kind: 'any', readonly min: number, readonly max: number, readonly allows: (uri: string) => boolean }
+/** An xs:any. What it matches is kept as text, in `$xml`; unless it says processContents="skip", elements that the contract knows are checked. */
+export interface AnyParticle { readonly kind: 'any', readonly min: number, readonly max: number, readonly isChecked: boolean, readonly allows: (uri: string) => boolean }
 export interface GroupParticle { readonly kind: 'sequence' | 'choice' | 'all', readonly items: readonly Particle[], readonly min: number, readonly max: number }
-export type Particle = ElementParticle | AnyParticle | GroupParticle
+export type Leaf = ElementParticle | AnyParticle
+export type Particle = Leaf | GroupParticle
 
 export interface ComplexType {
   readonly kind: 'complex'
@@ -56,7 +63,8 @@ export interface ComplexType {
   /** The whole content, the bases' first. Undefined: empty. */
   content: Particle | undefined
   attributes: readonly AttributeUse[]
-  allowsAnyAttribute: boolean
+  /** Namespaces whose attributes are let through as text; undefined: none. */
+  anyAttribute: ((uri: string) => boolean) | undefined
   /** Made from content when first needed. */
   model?: ContentModel
 }
@@ -73,7 +81,12 @@ export interface Member {
 }
 
 export interface Position {
+  /** Undefined: the start. */
+  readonly leaf: Leaf | undefined
+  /** Undefined: a wildcard. */
   readonly element: ElementDecl | undefined
+  /** Of a wildcard: elements that the contract knows are checked. */
+  readonly isChecked: boolean
   readonly member: Member
   readonly min: number
   readonly max: number
@@ -89,13 +102,15 @@ export interface Edge { readonly uri: string, readonly to: Position }
 
 export interface ContentModel {
   /** Keys by particle: the writer walks the particles. */
-  readonly members: ReadonlyMap<ElementParticle | AnyParticle, Member>
+  readonly members: ReadonlyMap<Leaf, Member>
   readonly keys: ReadonlySet<string>
+  /** Of all elements that may stand somewhere in it. */
+  readonly names: ReadonlySet<QName>
   /** No position yet: where reading begins. */
   readonly start: Position
   /** For xs:all: every element at most once, in any order. */
   readonly all: ReadonlyMap<string, Position> | undefined
-  /** Each key belongs to one particle and no group repeats: the writer needs no cursors. */
+  /** Each key belongs to one particle and no group repeats: the order is the schema's, and nothing comes in several places. */
   readonly isPlain: boolean
   /** Namespaces of the elements directly inside: declared once on the parent. */
   readonly namespaces: readonly string[]

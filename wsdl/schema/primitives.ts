@@ -24,7 +24,7 @@ export interface Primitive {
   parse (text: string, prefixes: Prefixes): unknown
   /** To text; takes what `parse` gives, and text of the type. */
   format (value: unknown, qname: (name: QName) => string): string
-  /** Order for the facets min… and max…; undefined where there is none. */
+  /** Order for the facets min… and max…, and equality for enumeration and fixed; undefined where there is no order and equal values are equal texts. */
   readonly compare?: (a: unknown, b: unknown) => number
 }
 
@@ -44,7 +44,8 @@ const text = (type: string, whiteSpace: Primitive['whiteSpace'], grammar?: RegEx
   ...(compare ? { compare } : {})
 })
 
-const byValue = (a: unknown, b: unknown): number => (a as number) < (b as number) ? -1 : (a as number) > (b as number) ? 1 : 0
+/** NaN equals itself here, and is in no order with others: undefined order is no order that holds. */
+const byValue = (a: unknown, b: unknown): number => (a as number) < (b as number) ? -1 : (a as number) > (b as number) ? 1 : Object.is(a, b) || a === b ? 0 : NaN
 
 /** Whole numbers. With both limits inside ±2^53 a number, else a bigint. */
 function whole (type: string, min?: bigint, max?: bigint): Row {
@@ -143,6 +144,26 @@ const DAY = '(-?(?:[1-9]\\d{4,}|\\d{4}))-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])'
 const DATE_TIME = new RegExp(`^${DAY}T${TIME}${ZONE}$`)
 const DATE = new RegExp(`^${DAY}${ZONE}$`)
 
+/**
+ * A place in time as whole seconds and a fraction, which no double could hold together. Without an offset it counts as UTC ([xmlschema-2] 3.2.7.3
+ * leaves the order of the two kinds open).
+ */
+function instant (value: unknown): { seconds: number, fraction: string } {
+  const said = value instanceof Date ? value.toISOString() : String(value)
+  const [, year = '2000', month = '01', day = '01', h = '0', mi = '0', s = '0', fraction = '', zone = 'Z'] =
+    /^(?:(-?\d{4,})(?:-(\d\d))?(?:-(\d\d))?)?T?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d+))?)?(Z|[+-]\d\d:\d\d)?$/.exec(said) ?? []
+  // The calendar repeats after 400 years; Date.UTC ends at 275,760.
+  const cycles = Math.floor((Number(year) - 2000) / 400)
+  const days = Date.UTC(Number(year) - cycles * 400, Number(month) - 1, Number(day)) / 86_400_000 + cycles * 146_097
+  const [offset, sign] = zone === 'Z' ? [0, 1] : [Number(zone.slice(1, 3)) * 3600 + Number(zone.slice(4)) * 60, zone.startsWith('-') ? -1 : 1]
+  return { seconds: days * 86_400 + Number(h) * 3600 + Number(mi) * 60 + Number(s) - sign * offset, fraction: fraction.replace(/0+$/, '') }
+}
+
+function compareInstants (a: unknown, b: unknown): number {
+  const [x, y] = [instant(a), instant(b)]
+  return byValue(x.seconds, y.seconds) || byValue(x.fraction, y.fraction) // without trailing zeros, fractions are in order as texts are
+}
+
 function isDay (match: RegExpExecArray | null): match is RegExpExecArray {
   if (!match) return false
   const [, year, month, day] = match as unknown as [string, string, string, string]
@@ -168,10 +189,10 @@ const dateTime: Row = {
     const out = value.toISOString().replace('.000Z', 'Z')
     return /^[+-]/.test(out) ? no(out, 'dateTime') : out
   },
-  compare: (a, b) => byValue(+new Date(a as string), +new Date(b as string))
+  compare: compareInstants
 }
 
-const date: Row = { ...text('date', 'collapse'), parse: said => isDay(DATE.exec(said)) ? said : no(said, 'date'), format: value => typeof value === 'string' && isDay(DATE.exec(value)) ? value : no(value, 'date'), compare: (a, b) => byValue(+new Date(a as string), +new Date(b as string)) }
+const date: Row = { ...text('date', 'collapse'), parse: said => isDay(DATE.exec(said)) ? said : no(said, 'date'), format: value => typeof value === 'string' && isDay(DATE.exec(value)) ? value : no(value, 'date'), compare: compareInstants }
 
 const DURATION = /^(-)?P(?=.)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/
 
@@ -222,10 +243,10 @@ const ROWS: Readonly<Record<string, readonly [base: string | undefined, row: Row
   hexBinary: [undefined, bytes('hexBinary', 'hex')],
   dateTime: [undefined, dateTime],
   date: [undefined, date],
-  time: [undefined, text('time', 'collapse', new RegExp(`^${TIME}${ZONE}$`))],
+  time: [undefined, text('time', 'collapse', new RegExp(`^${TIME}${ZONE}$`), compareInstants)],
   duration: [undefined, text('duration', 'collapse', DURATION, (a, b) => seconds(a) - seconds(b))],
-  gYear: [undefined, text('gYear', 'collapse', new RegExp(`^-?(?:[1-9]\\d{4,}|\\d{4})${ZONE}$`))],
-  gYearMonth: [undefined, text('gYearMonth', 'collapse', new RegExp(`^-?(?:[1-9]\\d{4,}|\\d{4})-(?:0[1-9]|1[0-2])${ZONE}$`))],
+  gYear: [undefined, text('gYear', 'collapse', new RegExp(`^-?(?:[1-9]\\d{4,}|\\d{4})${ZONE}$`), compareInstants)],
+  gYearMonth: [undefined, text('gYearMonth', 'collapse', new RegExp(`^-?(?:[1-9]\\d{4,}|\\d{4})-(?:0[1-9]|1[0-2])${ZONE}$`), compareInstants)],
   gMonth: [undefined, text('gMonth', 'collapse', new RegExp(`^--(?:0[1-9]|1[0-2])(?:--)?${ZONE}$`))],
   gMonthDay: [undefined, text('gMonthDay', 'collapse', new RegExp(`^--(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])${ZONE}$`))],
   gDay: [undefined, text('gDay', 'collapse', new RegExp(`^---(?:0[1-9]|[12]\\d|3[01])${ZONE}$`))],

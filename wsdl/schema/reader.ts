@@ -3,20 +3,27 @@
  * refused with its path. Feeds on events, so binary XML needs no text in between.
  *
  * Values ([libraries] 8): members by local name; absent = undefined, nil = null, an empty element with members = {}; what may repeat is always an array;
- * `$attributes`, `$value` (text beside attributes), `$xml` (what the schema leaves open), `$type` = `{ns}Name` where the sender said xsi:type.
+ * `$attributes`, `$value` (text beside attributes), `$xml` (what the schema leaves open), `$type` = `{ns}Name` where the sender said xsi:type, `$order`
+ * (keys) where a group repeats and its elements came in another order than in turns.
  */
 import { SoaError } from '../../core/errors.ts'
 import type { QName, Scope } from '../../wire/soap/envelope.ts'
 import { qname, resolveQName, XSI, type XmlAttribute, type XmlHandler, type XmlStart } from '../../wire/xml/events.ts'
 import { readText } from '../../wire/xml/text.ts'
 import { contentOf, expected, step } from './content.ts'
-import type { ComplexType, ContentModel, ElementDecl, Member, Position, SimpleType, Type } from './model.ts'
+import type { ComplexType, ContentModel, ElementDecl, Member, Particle, Position, SimpleType, Type } from './model.ts'
 import { Mismatch } from './primitives.ts'
 import { RawXml } from './raw.ts'
-import type { SchemaSet } from './schema.ts'
+import { ANY_TYPE, type SchemaSet } from './schema.ts'
+import { isSame } from './simple.ts'
+import { isInTurn } from './turns.ts'
+import { unsupportedAttribute, unsupportedElement } from './unsupported.ts'
 
 export interface ReadOptions {
-  /** Unknown elements and attributes are skipped, as WCF does, instead of refused. */
+  /**
+   * Elements and attributes that the type does not have are skipped, as WCF does, instead of refused. What it has and what stands in the wrong place is
+   * refused all the same: WCF drops such a member without a word, and the service would compute with its default.
+   */
   readonly isLenient?: boolean
 }
 
@@ -39,8 +46,13 @@ interface Frame {
   count: number
   /** Elements of an xs:all met so far. */
   seen: Set<string> | undefined
+  /** Keys of the members in the order in which they came, where that may be another than the schema's. */
+  readonly order: string[] | undefined
   raw: RawXml | undefined
 }
+
+/** An element that is kept as text, in hand: where its text goes, as which member (mixed content has none), and who checks it meanwhile. */
+interface Kept { readonly raw: RawXml, readonly outside: number, readonly frame: Frame, readonly member: Member | undefined, readonly checker: BodyReader | undefined }
 
 /** A plain property whatever its name is: `__proto__` is a legal name of an element. */
 export function setMember (value: Members, key: string, member: unknown): void {
@@ -50,70 +62,89 @@ export function setMember (value: Members, key: string, member: unknown): void {
 
 const isBlank = (text: string): boolean => /^[ \t\r\n]*$/.test(text)
 
-/** Reads one global element. `result` is there when its end was heard. */
+/** Reads one global element, from whatever says the events. `result` is there when its end was heard. */
 export class BodyReader implements XmlHandler {
   result: { readonly name: QName, readonly value: unknown } | undefined
   readonly #schema: SchemaSet
+  readonly #options: ReadOptions
   readonly #isLenient: boolean
   readonly #stack: Frame[] = []
+  /** Path of what this reader checks for another one; undefined: it reads for itself. */
+  readonly #checkedAt: string | undefined
   #resolve: Resolve = () => undefined
   /** Levels inside an element that is skipped. */
   #skipping = 0
-  /** A wildcard's element in hand, and where it goes. */
-  #wild: { raw: RawXml, frame: Frame, member: Member } | undefined
+  #kept: Kept | undefined
 
-  constructor (schema: SchemaSet, options: ReadOptions = {}) {
+  constructor (schema: SchemaSet, options: ReadOptions = {}, checkedAt?: string) {
     this.#schema = schema
+    this.#options = options
     this.#isLenient = options.isLenient ?? false
+    this.#checkedAt = checkedAt
   }
 
   start (element: XmlStart, resolve: Resolve): void {
     this.#resolve = resolve
     if (this.#skipping > 0) { this.#skipping++; return }
-    if (this.#wild) { this.#wild.raw.start(element, resolve); return }
-    const parent = this.#stack[this.#stack.length - 1]
-    if (!parent) { this.#root(element); return }
-    if (parent.raw) { parent.raw.start(element, resolve); return }
-    if (parent.isNil) this.#fail('it is nil and has content')
-    if (parent.type.kind === 'simple' || parent.type.simple) {
-      if (!this.#isLenient) this.#fail(`element ${qname(element.uri, element.local)} where only text may be`)
-      this.#skipping = 1
+    if (this.#kept) {
+      this.#kept.raw.start(element, resolve)
+      this.#kept.checker?.start(element, resolve)
       return
     }
+    const parent = this.#stack[this.#stack.length - 1]
+    if (!parent) { this.#root(element); return }
+    if (parent.isNil) this.#fail('it is nil and has content')
+    if (parent.type.kind === 'simple' || parent.type.simple) this.#fail(unsupportedElement(element) ?? `element ${qname(element.uri, element.local)} where only text may be`)
+    if (parent.type.kind === 'complex' && parent.type.isAny) { this.#openContent(parent, element, undefined); return }
     const position = this.#follow(parent, element)
     if (position) this.#child(parent, position, element)
+    else if (parent.raw) this.#keep(parent, element, parent.raw, undefined, undefined)
     else this.#skipping = 1
   }
 
   text (value: string): void {
     if (this.#skipping > 0) return
-    if (this.#wild) { this.#wild.raw.text(value); return }
+    if (this.#kept) {
+      this.#kept.raw.text(value)
+      this.#kept.checker?.text(value)
+      return
+    }
     const frame = this.#stack[this.#stack.length - 1]
     if (!frame) {
       if (!isBlank(value)) this.#fail('text beside the element of the body')
     } else if (frame.raw) frame.raw.text(value)
-    else if (frame.type.kind === 'simple' || frame.type.simple) frame.text += value
-    else if (!isBlank(value)) this.#fail('text where only elements may be')
+    else if (frame.type.kind === 'simple' || frame.type.simple || frame.isNil) frame.text += value
+    else if (!isBlank(value) && !frame.type.isMixed) this.#fail('text where only elements may be')
   }
 
   end (): void {
     if (this.#skipping > 0) { this.#skipping--; return }
-    if (this.#wild) {
-      const { raw, frame, member } = this.#wild
+    if (this.#kept) {
+      const { raw, outside, frame, member, checker } = this.#kept
       raw.end()
-      if (raw.depth === 0) { this.#wild = undefined; this.#put(frame, member, String(raw)) }
+      checker?.end()
+      if (raw.depth > outside) return
+      this.#kept = undefined
+      if (member) this.#put(frame, member, String(raw))
       return
     }
     const frame = this.#stack[this.#stack.length - 1] as Frame
-    if (frame.raw && frame.raw.depth > 0) { frame.raw.end(); return }
     const value = this.#finish(frame)
     this.#stack.pop()
     const parent = this.#stack[this.#stack.length - 1]
-    if (parent) this.#put(parent, frame.member as Member, value)
-    else this.result = { name: frame.element.name, value }
+    if (!parent) this.result = { name: frame.element.name, value }
+    else if (frame.member) this.#put(parent, frame.member, value)
+  }
+
+  /** Begins with this element, whatever the contract says of its name; without `start`, inside of it. */
+  begin (element: ElementDecl, start: XmlStart = { prefix: '', local: element.local, uri: element.uri, attributes: [], declarations: [] }, resolve: Resolve = this.#resolve): this {
+    this.#resolve = resolve
+    this.#open(element, start, undefined, undefined)
+    return this
   }
 
   #put (frame: Frame, member: Member, value: unknown): void {
+    frame.order?.push(member.key)
     if (!member.isArray) { setMember(frame.value, member.key, value); return }
     const list = Object.hasOwn(frame.value, member.key) ? frame.value[member.key] as unknown[] : undefined
     if (list) list.push(value)
@@ -124,8 +155,9 @@ export class BodyReader implements XmlHandler {
     const name = qname(start.uri, start.local)
     if (this.result) throw new SoaError('badBody', { path: `/${start.local}`, why: 'the body has more than one element' })
     const element = this.#schema.element(name)
-    if (!element) throw new SoaError('badBody', { path: `/${start.local}`, why: `the contract has no element ${name}` })
-    this.#open(element, start, undefined, undefined)
+    if (this.#checkedAt !== undefined) this.#open(element ?? openElement(start), start, undefined, undefined)
+    else if (element) this.#open(element, start, undefined, undefined)
+    else throw new SoaError('badBody', { path: `/${start.local}`, why: unsupportedElement(start) ?? `the contract has no element ${name}` })
   }
 
   /** Where the child stands; undefined: it is unknown and lenient reading skips it. */
@@ -140,31 +172,49 @@ export class BodyReader implements XmlHandler {
         return position
       }
       if (position) this.#fail(`element ${name} stands there twice`)
-      return this.#unknown(`element ${name}, expected ${[...model.all.keys()].filter(n => !frame.seen?.has(n)).join(', ') || 'the end'}`)
+      return this.#unknown(name, false, [...model.all.keys()].filter(n => !frame.seen?.has(n)).join(', ') || 'the end')
     }
     const next = step(frame.position as Position, frame.count, uri, local)
-    if (!next) return this.#unknown(`element ${qname(uri, local)}, expected ${expected(frame.position as Position, frame.count)}`)
+    if (!next) {
+      const name = qname(uri, local)
+      return this.#unknown(name, model.names.has(name), expected(frame.position as Position, frame.count))
+    }
     frame.position = next.to
     frame.count = next.count
     return next.to
   }
 
-  #unknown (why: string): undefined {
-    if (!this.#isLenient) this.#fail(why)
+  #unknown (name: QName, isMember: boolean, expected: string): undefined {
+    if (!this.#isLenient || isMember) this.#fail(`element ${name}, expected ${expected}`)
     return undefined
   }
 
   #child (parent: Frame, position: Position, start: XmlStart): void {
-    if (position.element) { this.#open(position.element, start, position.member, parent); return }
-    const raw = new RawXml()
+    const { element, member } = position
+    if (element && !parent.raw) this.#open(element, start, member, parent)
+    else if (element) this.#keep(parent, start, parent.raw as RawXml, undefined, element)
+    else this.#openContent(parent, start, position)
+  }
+
+  /** An element that the schema leaves open: kept as text, and checked as far as the contract knows it. A checker keeps nothing. */
+  #openContent (parent: Frame, start: XmlStart, position: Position | undefined): void {
+    const known = position?.isChecked ?? true ? this.#schema.element(qname(start.uri, start.local)) ?? openElement(start) : undefined
+    if (this.#checkedAt === undefined) this.#keep(parent, start, parent.raw ?? new RawXml(), parent.raw ? undefined : position?.member, known)
+    else if (known) this.#open(known, start, undefined, parent)
+    else this.#skipping = 1
+  }
+
+  #keep (frame: Frame, start: XmlStart, raw: RawXml, member: Member | undefined, element: ElementDecl | undefined): void {
+    const checker = element && new BodyReader(this.#schema, this.#options, this.#path())
+    this.#kept = { raw, outside: raw.depth, frame, member, checker }
     raw.start(start, this.#resolve)
-    this.#wild = { raw, frame: parent, member: position.member }
+    checker?.begin(element as ElementDecl, start, this.#resolve)
   }
 
   #open (element: ElementDecl, start: XmlStart, member: Member | undefined, parent: Frame | undefined): void {
     const before = member?.isArray && parent && Object.hasOwn(parent.value, member.key) ? (parent.value[member.key] as unknown[]).length : 0
     const { attributes } = start
-    const nil = attributes.length > 0 ? said(attributes, 'nil') : undefined
+    const nil = attributes.length > 0 ? said(attributes, 'nil')?.trim() : undefined
     const typeText = attributes.length > 0 ? said(attributes, 'type') : undefined
     const fail = (why: string): never => this.#fail(why, `/${start.local}${member?.isArray ? `[${before + 1}]` : ''}`)
     let type = element.type
@@ -174,32 +224,52 @@ export class BodyReader implements XmlHandler {
       const found = this.#schema.substitute(typeName, type)
       type = found === 'unknown' ? fail(`the contract has no type ${typeName}`) : found === 'unrelated' ? fail(`type ${typeName} is not derived from ${element.type.name ?? 'the type declared'}`) : found
     }
-    const isNil = nil !== undefined && ['true', '1'].includes(nil.trim())
+    if (nil !== undefined && !/^(?:true|false|0|1)$/.test(nil)) fail(`xsi:nil is true or false, not ${JSON.stringify(nil.slice(0, 60))}`)
+    const isNil = nil === 'true' || nil === '1'
     if (isNil && !element.isNillable) fail('it may not be nil')
     if (!isNil && (element.isAbstract || (type.kind === 'complex' && type.isAbstract))) fail(`${type.name ?? element.name} is abstract: xsi:type must say which`)
-    const isComplex = type.kind === 'complex'
-    const model = isComplex && !(type as ComplexType).isMixed && !(type as ComplexType).simple ? contentOf(type as ComplexType) : undefined
-    const raw = isComplex && (type as ComplexType).isMixed && !isNil ? new RawXml() : undefined
-    const index = member?.isArray ? before + 1 : undefined
-    const frame: Frame = { name: start.local, element, type, member, index, value: {}, isNil, typeName, text: '', model, position: model?.start, count: 0, seen: undefined, raw }
+    const complex = type.kind === 'complex' ? type : undefined
+    const model = complex && !complex.isAny && !complex.simple ? contentOf(complex) : undefined
+    const isOpen = complex?.isMixed === true && !isNil
+    const frame: Frame = {
+      name: start.local,
+      element,
+      type,
+      member,
+      index: member?.isArray ? before + 1 : undefined,
+      value: {},
+      isNil,
+      typeName,
+      text: '',
+      model,
+      position: model?.start,
+      count: 0,
+      seen: undefined,
+      order: model && !model.isPlain && !isOpen ? [] : undefined,
+      raw: isOpen && this.#checkedAt === undefined ? new RawXml() : undefined
+    }
     this.#stack.push(frame)
     // $type comes first, so that a value prints as one reads it.
-    if (typeName !== undefined && isComplex) frame.value.$type = typeName
-    if (attributes.length > 0 || (isComplex && (type as ComplexType).attributes.length > 0)) this.#attributes(frame, attributes)
+    if (typeName !== undefined && complex) frame.value.$type = typeName
+    if (attributes.length > 0 || (complex && complex.attributes.length > 0)) this.#attributes(frame, attributes)
   }
 
   #attributes (frame: Frame, given: readonly XmlAttribute[]): void {
     const uses = frame.type.kind === 'complex' ? frame.type.attributes : []
     const values: Members = {}
     const has = new Set<string>()
-    for (const { uri, local, value } of given) {
+    for (const attribute of given) {
+      const { uri, local, value } = attribute
       if (uri === XSI) continue
       const use = uses.find(a => a.local === local && a.uri === uri)
+      const no = use ? undefined : unsupportedAttribute(attribute, this.#isLenient)
+      if (no !== undefined) this.#fail(no)
       if (use) {
-        setMember(values, use.key, this.#parse(use.type, value, `/@${local}`))
-        if (use.fixed !== undefined && value !== use.fixed) this.#fail(`it must be ${JSON.stringify(use.fixed)}`, `/@${local}`)
+        const read = this.#parse(use.type, value, `/@${local}`)
+        setMember(values, use.key, read)
+        if (use.fixed !== undefined && !this.#isSame(use.type, read, use.fixed)) this.#fail(`it must be ${JSON.stringify(use.fixed)}`, `/@${local}`)
         has.add(use.key)
-      } else if (frame.type.kind === 'complex' && frame.type.allowsAnyAttribute) setMember(values, qname(uri, local), value)
+      } else if (frame.type.kind === 'complex' && frame.type.anyAttribute?.(uri)) setMember(values, qname(uri, local), value)
       else if (!this.#isLenient) this.#fail(`attribute ${qname(uri, local)} is not known`)
     }
     for (const use of uses) {
@@ -220,6 +290,8 @@ export class BodyReader implements XmlHandler {
     }
   }
 
+  #isSame (type: SimpleType, value: unknown, fixed: string): boolean { return isSame(type, value, this.#parse(type, fixed)) }
+
   /** For the types: namespace of a prefix here. */
   resolve (prefix: string): string | undefined { return this.#resolve(prefix) }
 
@@ -229,30 +301,37 @@ export class BodyReader implements XmlHandler {
       if (!isBlank(frame.text)) this.#fail('it is nil and has content')
       return null
     }
-    if (frame.raw) return open(frame.raw, value, type as ComplexType)
     const simple = type.kind === 'simple' ? type : type.simple
     if (simple) {
-      const text = frame.text === '' ? element.default ?? element.fixed ?? '' : frame.text
-      const read = this.#parse(simple, text)
-      if (element.fixed !== undefined && text !== element.fixed) this.#fail(`it must be ${JSON.stringify(element.fixed)}`)
+      const read = this.#parse(simple, frame.text === '' ? element.default ?? element.fixed ?? '' : frame.text)
+      if (element.fixed !== undefined && !this.#isSame(simple, read, element.fixed)) this.#fail(`it must be ${JSON.stringify(element.fixed)}`)
       if (type.kind === 'complex') { value.$value = read; return value }
       // Only where the schema says nothing of the type must the value say it.
       return frame.typeName !== undefined && element.type.kind === 'complex' ? { $type: frame.typeName, $value: read } : read
     }
-    const model = frame.model as ContentModel
-    if (model.all) {
-      if (frame.seen || (type as ComplexType).content?.min !== 0) {
-        for (const [name, position] of model.all) if (position.min > 0 && !frame.seen?.has(name)) this.#fail(`element ${name} is missing`)
-      }
-    } else if (!(frame.position as Position).canEnd || frame.count < (frame.position as Position).min) this.#fail(`it ends too early, expected ${expected(frame.position as Position, frame.count)}`)
+    if (frame.model) this.#complete(frame, frame.model)
+    if (frame.raw) return open(frame.raw, value, type as ComplexType)
+    if (frame.order && frame.order.length > 1 && !isInTurn((type as ComplexType).content as Particle, frame.model as ContentModel, frame.order)) value.$order = frame.order
     return value
   }
 
+  #complete (frame: Frame, model: ContentModel): void {
+    if (model.all) {
+      if (frame.seen || (frame.type as ComplexType).content?.min !== 0) {
+        for (const [name, position] of model.all) if (position.min > 0 && !frame.seen?.has(name)) this.#fail(`element ${name} is missing`)
+      }
+    } else if (!(frame.position as Position).canEnd || frame.count < (frame.position as Position).min) this.#fail(`it ends too early, expected ${expected(frame.position as Position, frame.count)}`)
+  }
+
+  #path (): string { return `${this.#checkedAt ?? ''}${this.#stack.map(f => `/${f.name}${f.index === undefined ? '' : `[${f.index}]`}`).join('')}` }
+
   #fail (why: string, more = ''): never {
-    const path = this.#stack.map(f => `/${f.name}${f.index === undefined ? '' : `[${f.index}]`}`).join('')
-    throw new SoaError('badBody', { path: `${path}${more}` || '/', why })
+    throw new SoaError('badBody', { path: `${this.#path()}${more}` || '/', why })
   }
 }
+
+/** An element that no schema describes. */
+const openElement = ({ uri, local }: XmlStart): ElementDecl => ({ uri, local, name: qname(uri, local), type: ANY_TYPE, isNillable: true, isAbstract: false, default: undefined, fixed: undefined })
 
 function said (attributes: readonly XmlAttribute[], local: string): string | undefined {
   for (const a of attributes) if (a.uri === XSI && a.local === local) return a.value

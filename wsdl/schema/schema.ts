@@ -2,17 +2,17 @@
  * XML Schema documents → the model that reader and writer use ([xmlschema-1]). All references are resolved here, so what is missing or not
  * supported is said when a contract is loaded and not by the first message.
  *
- * Not supported, and refused by name: xs:redefine, SOAP encoded arrays, object references of the DataContractSerializer (ser:Id, ser:Ref).
+ * Not supported, and refused by name: xs:redefine, SOAP encoded arrays, object references of the DataContractSerializer (ser:Id, ser:Ref), and what is no
+ * XML Schema 1.0. Read, but not checked in messages, and told in `notes`: key, keyref and unique, block, groups that repeat too often to be counted.
  */
 import { SoaError } from '../../core/errors.ts'
 import { qname, splitQName, XML_NAMESPACE, XSD } from '../../wire/xml/events.ts'
 import type { QName } from '../../wire/soap/envelope.ts'
 import type { XmlNode } from '../../wire/xml/tree.ts'
-import { derives, UNBOUNDED, type AttributeUse, type ComplexType, type ElementDecl, type Particle, type SimpleType, type Type } from './model.ts'
+import { isUncounted } from './content.ts'
+import { derives, UNBOUNDED, type AttributeUse, type ComplexType, type ElementDecl, type GroupParticle, type Particle, type SimpleType, type Type } from './model.ts'
 import { BUILTINS, listOf, restrict, unionOf } from './simple.ts'
-
-const SERIALIZATION = 'http://schemas.microsoft.com/2003/10/Serialization/'
-const SOAP_ENCODINGS = new Set(['http://schemas.xmlsoap.org/soap/encoding/', 'http://www.w3.org/2003/05/soap-encoding'])
+import { SERIALIZATION, SOAP_ENCODINGS } from './unsupported.ts'
 
 /** One xs:schema. `targetNamespace` is the includer's where the document itself has none (a chameleon include). */
 export interface SchemaDocument { readonly node: XmlNode, readonly document: string, readonly targetNamespace: string, readonly isChameleon: boolean }
@@ -20,18 +20,22 @@ export interface SchemaDocument { readonly node: XmlNode, readonly document: str
 type Kind = 'element' | 'type' | 'group' | 'attributeGroup' | 'attribute'
 interface Global { readonly node: XmlNode, readonly schema: SchemaDocument }
 
-const ANY_TYPE: ComplexType = { kind: 'complex', name: qname(XSD, 'anyType'), base: undefined, isAbstract: false, isMixed: true, isAny: true, simple: undefined, content: undefined, attributes: [], allowsAnyAttribute: true }
+/** xs:anyType: the inside is kept as text. */
+export const ANY_TYPE: ComplexType = { kind: 'complex', name: qname(XSD, 'anyType'), base: undefined, isAbstract: false, isMixed: true, isAny: true, simple: undefined, content: undefined, attributes: [], anyAttribute: () => true }
+/** The element that a DataSet sends its own schema in. Nobody ships the schema of schemas, so its inside is open. */
+const SCHEMA_ELEMENT: ElementDecl = { uri: XSD, local: 'schema', name: qname(XSD, 'schema'), type: ANY_TYPE, isNillable: false, isAbstract: false, default: undefined, fixed: undefined }
 const PARTICLES = ['element', 'any', 'sequence', 'choice', 'all', 'group']
 
 /** The schemas of one contract: global elements and types by name. */
 export class SchemaSet {
   readonly #globals: Readonly<Record<Kind, Map<QName, Global>>> = { element: new Map(), type: new Map(), group: new Map(), attributeGroup: new Map(), attribute: new Map() }
-  readonly #elements = new Map<QName, ElementDecl>()
+  readonly #elements = new Map<QName, ElementDecl>([[SCHEMA_ELEMENT.name, SCHEMA_ELEMENT]])
   readonly #types = new Map<QName, Type>([...BUILTINS].map(([name, type]) => [qname(XSD, name), type]))
   /** Members of substitution groups by their head. */
   readonly #substitutes = new Map<QName, QName[]>()
+  readonly #notes = new Set<string>()
 
-  constructor (schemas: Iterable<SchemaDocument>) {
+  constructor (schemas: readonly SchemaDocument[]) {
     this.#types.set(ANY_TYPE.name as QName, ANY_TYPE)
     for (const schema of schemas) this.#register(schema)
     try {
@@ -43,6 +47,15 @@ export class SchemaSet {
       throw error
     }
     for (const type of this.#types.values()) this.#endsSomewhere(type)
+    for (const schema of schemas) this.#note(schema.node, schema.document)
+  }
+
+  #note (node: XmlNode, document: string): void {
+    if (node.uri === XSD) {
+      if (['key', 'keyref', 'unique'].includes(node.local)) this.#notes.add(`${document}: xs:${node.local} ${node.get('name') ?? ''} is not checked in messages`)
+      for (const attribute of ['block', 'blockDefault']) if ((node.get(attribute) ?? '') !== '') this.#notes.add(`${document}: ${attribute}="${node.get(attribute) ?? ''}" is not checked in messages`)
+    }
+    for (const child of node.children) this.#note(child, document)
   }
 
   /** A type that is derived from itself would let every question for its bases run for ever. */
@@ -58,12 +71,16 @@ export class SchemaSet {
 
   type (name: QName): Type | undefined { return this.#types.get(name) }
 
+  /** What the schemas say and messages are not checked for. */
+  get notes (): readonly string[] { return [...this.#notes] }
+
   get elementNames (): Iterable<QName> { return this.#elements.keys() }
 
   #register (schema: SchemaDocument): void {
     const { node, targetNamespace } = schema
     for (const child of node.all(XSD)) {
       if (child.local === 'redefine') this.#refuse(schema, 'xs:redefine is not supported')
+      if (child.local === 'override') this.#refuse(schema, 'xs:override (XML Schema 1.1) is not supported')
       const kind: Kind | undefined = child.local === 'simpleType' || child.local === 'complexType' ? 'type' : Object.hasOwn(this.#globals, child.local) ? child.local as Kind : undefined
       const local = child.get('name')
       if (kind === undefined || local === undefined) continue
@@ -135,7 +152,7 @@ export class SchemaSet {
 
   #complex (node: XmlNode, schema: SchemaDocument, name?: QName): ComplexType {
     const type: ComplexType = {
-      kind: 'complex', name, base: ANY_TYPE, isAbstract: flag(node, 'abstract'), isMixed: flag(node, 'mixed'), isAny: false, simple: undefined, content: undefined, attributes: [], allowsAnyAttribute: false
+      kind: 'complex', name, base: ANY_TYPE, isAbstract: flag(node, 'abstract'), isMixed: flag(node, 'mixed'), isAny: false, simple: undefined, content: undefined, attributes: [], anyAttribute: undefined
     }
     // Known before its content is read: types contain themselves.
     if (name !== undefined) this.#types.set(name, type)
@@ -170,6 +187,8 @@ export class SchemaSet {
     const inherited = isExtension && base && !base.isAny ? base.content : undefined
     if (base?.isMixed && !base.isAny) type.isMixed = true
     type.content = inherited && content ? { kind: 'sequence', items: [inherited, content], min: 1, max: 1 } : inherited ?? content
+    if (hasAllInside(type.content)) this.#refuse(schema, `type ${type.name ?? 'without name'}: an xs:all beside or inside other content, which XML Schema 1.0 does not have`)
+    if (isUncounted(type.content)) this.#notes.add(`${schema.document}: type ${type.name ?? 'without name'} has a group with so large a minOccurs or maxOccurs that it is not counted in messages`)
     this.#attributes(type, node, schema, base?.isAny ? undefined : base)
   }
 
@@ -208,7 +227,7 @@ export class SchemaSet {
         return { kind: 'element', element: this.#declare(node, schema, this.#isQualified(node, schema, 'elementFormDefault') ? schema.targetNamespace : ''), min, max }
       }
       case 'any':
-        return { kind: 'any', min, max, allows: allowed(node.get('namespace') ?? '##any', schema.targetNamespace) }
+        return { kind: 'any', min, max, isChecked: node.get('processContents') !== 'skip', allows: allowed(node.get('namespace') ?? '##any', schema.targetNamespace) }
       case 'group': {
         const name = this.#reference(node, 'ref', schema) ?? this.#refuse(schema, 'an xs:group without ref')
         const group = this.#global('group', name, schema)
@@ -217,7 +236,7 @@ export class SchemaSet {
         return particle && (min === 1 && max === 1 ? particle : { kind: 'sequence', items: [particle], min, max })
       }
       default:
-        return { kind: node.local as 'sequence' | 'choice' | 'all', items: node.all(XSD, ...PARTICLES).map(n => this.#particle(n, schema)).filter(p => p !== undefined), min, max }
+        return counted(node.local as 'sequence' | 'choice' | 'all', node.all(XSD, ...PARTICLES).map(n => this.#particle(n, schema)).filter(p => p !== undefined), min, max)
     }
   }
 
@@ -244,7 +263,7 @@ export class SchemaSet {
 
   #attributes (type: ComplexType, node: XmlNode, schema: SchemaDocument, base: ComplexType | undefined): void {
     const uses = new Map<QName, Omit<AttributeUse, 'key'>>(base?.attributes.map(a => [qname(a.uri, a.local), a]))
-    if (base?.allowsAnyAttribute) type.allowsAnyAttribute = true
+    if (base?.anyAttribute) type.anyAttribute = base.anyAttribute
     this.#collectAttributes(type, node, schema, uses)
     const taken = new Set<string>()
     type.attributes = [...uses.values()].map(use => {
@@ -255,7 +274,8 @@ export class SchemaSet {
   }
 
   #collectAttributes (type: ComplexType, node: XmlNode, schema: SchemaDocument, uses: Map<QName, Omit<AttributeUse, 'key'>>): void {
-    if (node.first(XSD, 'anyAttribute')) type.allowsAnyAttribute = true
+    const any = node.first(XSD, 'anyAttribute')
+    if (any) type.anyAttribute = either(type.anyAttribute, allowed(any.get('namespace') ?? '##any', schema.targetNamespace))
     for (const group of node.all(XSD, 'attributeGroup')) {
       const name = this.#reference(group, 'ref', schema) ?? this.#refuse(schema, 'an xs:attributeGroup without ref')
       const found = this.#global('attributeGroup', name, schema)
@@ -292,9 +312,26 @@ export class SchemaSet {
 }
 
 const flag = (node: XmlNode, attribute: string): boolean => ['true', '1'].includes(node.get(attribute)?.trim() ?? '')
+type Allows = (uri: string) => boolean
+const either = (one: Allows | undefined, other: Allows): Allows => one === undefined ? other : uri => one(uri) || other(uri)
+
+/** A repeating group of one plain element is that element, repeating: then it is counted exactly, however often that is. */
+function counted (kind: GroupParticle['kind'], items: readonly Particle[], min: number, max: number): Particle {
+  const [only, more] = items
+  return only?.kind === 'element' && more === undefined && kind !== 'all' && only.min === 1 && only.max === 1 ? { ...only, min, max } : { kind, items, min, max }
+}
+
+/** xs:all stands alone: at the top, perhaps wrapped by a group reference or by an extension of an empty base. */
+function hasAllInside (content: Particle | undefined, isTop = true): boolean {
+  if (content === undefined || content.kind === 'element' || content.kind === 'any') return false
+  if (content.kind === 'all' && (!isTop || content.max > 1)) return true
+  const isWrapper = isTop && content.kind === 'sequence' && content.items.length === 1 && content.max === 1
+  return content.items.some(item => hasAllInside(item, isWrapper))
+}
+
 const count = (said: string | undefined, otherwise: number): number => said === undefined ? otherwise : said === 'unbounded' ? UNBOUNDED : Number(said)
 
-function allowed (namespaces: string, target: string): (uri: string) => boolean {
+function allowed (namespaces: string, target: string): Allows {
   if (namespaces === '##any') return () => true
   if (namespaces === '##other') return uri => uri !== target && uri !== ''
   const list = new Set(namespaces.split(/\s+/).map(n => n === '##targetNamespace' ? target : n === '##local' ? '' : n))

@@ -47,6 +47,7 @@ export function listOf (item: SimpleType, name: SimpleType['name'], base: Simple
     kind: 'simple',
     name,
     base,
+    item,
     whiteSpace: 'collapse',
     parse: (text, prefixes) => text.split(/[ \t\n\r]+/).filter(word => word !== '').map(word => item.parse(word, prefixes)),
     format: (value, names) => {
@@ -68,17 +69,23 @@ export function unionOf (members: readonly SimpleType[], name: SimpleType['name'
     }
     throw why ?? new Mismatch('the union has no members')
   }
-  return { kind: 'simple', name, base: BUILTINS.get('anySimpleType'), whiteSpace: 'preserve', parse: (text, prefixes) => first(m => m.parse(text, prefixes)), format: (value, names) => first(m => m.format(value, names)) }
+  return { kind: 'simple', name, base: BUILTINS.get('anySimpleType'), members, whiteSpace: 'preserve', parse: (text, prefixes) => first(m => m.parse(text, prefixes)), format: (value, names) => first(m => m.format(value, names)) }
 }
 
 /** Throws Mismatch. `text` has its whitespace treated. */
 type Facet = (value: unknown, text: string) => void
 
-/** One value as a key: equal values of one type have equal keys. */
+/** One value as a key: where a type has no order, equal values have equal keys. */
 const key = (value: unknown): string => value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value instanceof Date ? value.toISOString() : Array.isArray(value) ? value.map(key).join(' ') : String(value)
 const lengthOf = (value: unknown, text: string): number => value instanceof Uint8Array ? value.length : Array.isArray(value) ? value.length : [...text].length
 
-/** A restriction with the facets that are children of `node`. Throws SyntaxError for a pattern that JavaScript has no counterpart for. */
+/** Whether two values of one type are equal, as `fixed` and enumerations mean it: 1.0 and 1, or one instant in two time zones. */
+export function isSame (type: SimpleType, a: unknown, b: unknown): boolean {
+  const compare = primitiveOf(type)?.compare
+  return compare ? compare(a, b) === 0 : key(a) === key(b)
+}
+
+/** A restriction with the facets that are children of `node`. Throws SyntaxError for a pattern that JavaScript has no counterpart for, Mismatch for a facet that does not fit the base. */
 export function restrict (base: SimpleType, node: XmlNode, name: SimpleType['name']): SimpleType {
   const primitive = primitiveOf(base)
   const prefixes = { resolve: (prefix: string) => node.resolve(prefix) }
@@ -86,9 +93,10 @@ export function restrict (base: SimpleType, node: XmlNode, name: SimpleType['nam
   const facets: Facet[] = []
   const limit = (facet: string, holds: (order: number) => boolean): void => {
     const { compare } = primitive ?? {}
-    for (const said of compare ? values(facet) : []) {
+    for (const said of values(facet)) {
+      if (!compare) throw new Mismatch(`${facet} on ${primitive?.name ?? 'a list or union'}, which has no order, is not supported`)
       const bound = base.parse(said, prefixes)
-      facets.push((value, text) => { if (!holds((compare as NonNullable<typeof compare>)(value, bound))) throw new Mismatch(`${show(text)} is outside ${facet} ${said}`) })
+      facets.push((value, text) => { if (!holds(compare(value, bound))) throw new Mismatch(`${show(text)} is outside ${facet} ${said}`) })
     }
   }
   const measure = (facet: string, of: (value: unknown, text: string) => number, holds: (n: number, bound: number) => boolean): void => {
@@ -97,8 +105,9 @@ export function restrict (base: SimpleType, node: XmlNode, name: SimpleType['nam
 
   const allowed = values('enumeration')
   if (allowed.length > 0) {
-    const keys = new Set(allowed.map(said => key(base.parse(said, prefixes))))
-    facets.push((value, text) => { if (!keys.has(key(value))) throw new Mismatch(`${show(text)} is none of ${allowed.slice(0, 10).join(', ')}${allowed.length > 10 ? ', …' : ''}`) })
+    const parsed = allowed.map(said => base.parse(said, prefixes))
+    const keys = new Set(parsed.map(key))
+    facets.push((value, text) => { if (!keys.has(key(value)) && !(primitive?.compare && parsed.some(one => isSame(base, one, value)))) throw new Mismatch(`${show(text)} is none of ${allowed.slice(0, 10).join(', ')}${allowed.length > 10 ? ', …' : ''}`) })
   }
   // Patterns of one step are alternatives; steps add up, because the base's are checked by the base.
   const patterns = values('pattern').map(compilePattern)
@@ -119,6 +128,9 @@ export function restrict (base: SimpleType, node: XmlNode, name: SimpleType['nam
     kind: 'simple',
     name,
     base,
+    ...(allowed.length > 0 ? { words: allowed } : {}),
+    ...(base.item ? { item: base.item } : {}),
+    ...(base.members ? { members: base.members } : {}),
     whiteSpace,
     parse: (text, names) => {
       const treated = treatWhiteSpace(text, whiteSpace)

@@ -3,21 +3,39 @@
  * with its path ("Total is missing at /FindResponse/FindResult/Order[1]"), so a service never sends what a strict client refuses.
  *
  * Takes what the reader gives, and a little more: numbers for bigints, one item for an array of one, text for numbers. Never writes into the caller's value.
- * Not kept: the order *between* different elements of a group that repeats (they come in turns).
+ * Different elements of a group that repeats come in turns, unless the value's `$order` says how they stand.
  */
 import { SoaError } from '../../core/errors.ts'
 import type { QName } from '../../wire/soap/envelope.ts'
 import { qname, splitQName, XSD, XSI } from '../../wire/xml/events.ts'
 import { XmlWriter } from '../../wire/xml/text-writer.ts'
-import { contentOf } from './content.ts'
-import type { AnyParticle, ComplexType, ContentModel, ElementDecl, ElementParticle, Member, Particle, SimpleType, Type } from './model.ts'
-import { Mismatch } from './primitives.ts'
+import { readText } from '../../wire/xml/text.ts'
+import { contentOf, step } from './content.ts'
+import type { ComplexType, ContentModel, ElementDecl, Leaf, Member, Position, SimpleType, Type } from './model.ts'
+import { Mismatch, NO_PREFIXES } from './primitives.ts'
 import { checkRaw } from './raw.ts'
-import type { Members } from './reader.ts'
+import { BodyReader, type Members } from './reader.ts'
 import type { SchemaSet } from './schema.ts'
+import { isSame } from './simple.ts'
+import { walk } from './turns.ts'
+
+/**
+ * Where a body is written to, in namespaces instead of prefixes. `use` declares a namespace that the children need, `raw` takes markup that needs nothing
+ * from outside: a writer of another encoding reads it with `readText`.
+ */
+export interface BodySink {
+  start (uri: string, local: string): unknown
+  use (uri: string): unknown
+  attribute (uri: string, local: string, value: string): unknown
+  /** The text of a QName in a value of the element just started, with its prefix declared. */
+  qname (name: QName): string
+  text (value: string): unknown
+  raw (xml: string): unknown
+  end (): unknown
+}
 
 /** What of one object is written so far, where members come in several places. */
-interface Bag { readonly value: Members, readonly model: ContentModel, readonly taken: Map<string, number> | undefined }
+interface Bag { readonly value: Members, readonly taken: Map<string, number> | undefined }
 
 /** Types that an untyped value is sent as where the schema says xs:anyType. Text goes without a type. */
 function guess (value: unknown): string | undefined {
@@ -28,15 +46,18 @@ function guess (value: unknown): string | undefined {
   return value instanceof Uint8Array ? 'base64Binary' : undefined
 }
 
-const OWN_KEYS = new Set(['$type', '$attributes', '$value', '$xml'])
+const OWN_KEYS: ReadonlySet<string> = new Set(['$type', '$attributes', '$value', '$xml', '$order'])
 const isObject = (value: unknown): value is Members => typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date) && !(value instanceof Uint8Array)
 
 class ValueWriter {
-  readonly out = new XmlWriter()
+  readonly out: BodySink
   readonly #schema: SchemaSet
   readonly #path: string[] = []
 
-  constructor (schema: SchemaSet) { this.#schema = schema }
+  constructor (schema: SchemaSet, out: BodySink) {
+    this.#schema = schema
+    this.out = out
+  }
 
   element (element: ElementDecl, value: unknown, step = element.local): void {
     this.#path.push(step)
@@ -70,8 +91,12 @@ class ValueWriter {
   #text (type: SimpleType, value: unknown, fixed?: string): void {
     if (value === undefined) this.#fail('is undefined')
     const text = this.#format(type, value)
-    if (fixed !== undefined && text !== fixed) this.#fail(`must be ${JSON.stringify(fixed)}`)
+    if (fixed !== undefined) this.#fixed(type, text, fixed)
     this.#escaping(() => this.out.text(text))
+  }
+
+  #fixed (type: SimpleType, text: string, fixed: string): void {
+    if (text !== fixed && !isSame(type, type.parse(text, NO_PREFIXES), type.parse(fixed, NO_PREFIXES))) this.#fail(`must be ${JSON.stringify(fixed)}`)
   }
 
   /** Characters that XML cannot carry are found by the writer of text, which knows no path. */
@@ -102,7 +127,8 @@ class ValueWriter {
       const xml = Object.hasOwn(value, '$xml') ? value.$xml : ''
       if (typeof xml !== 'string') this.#fail('has an $xml that is no text')
       if (type.isAny && !Object.hasOwn(value, '$xml') && Object.keys(value).some(k => !OWN_KEYS.has(k))) this.#fail('needs a $type or $xml: the contract leaves it open')
-      this.out.raw(this.#markup(xml as string))
+      // The content alone; xs:anyType is checked as far as its elements are known.
+      this.#markup(xml as string, { ...element, type })
       return
     }
     this.#content(type, value)
@@ -120,14 +146,14 @@ class ValueWriter {
       }
       this.#path.push(`@${use.key}`)
       const text = this.#format(use.type, one)
-      if (use.fixed !== undefined && text !== use.fixed) this.#fail(`must be ${JSON.stringify(use.fixed)}`)
+      if (use.fixed !== undefined) this.#fixed(use.type, text, use.fixed)
       this.#escaping(() => this.out.attribute(use.uri, use.local, text))
       this.#path.pop()
     }
     for (const key of Object.keys(values)) {
       if (values[key] === undefined || type.attributes.some(a => a.key === key)) continue
-      if (!type.allowsAnyAttribute) this.#fail(`has attribute ${key}, which the contract does not know`)
       const { uri, local } = splitQName(key)
+      if (!type.anyAttribute?.(uri)) this.#fail(`has attribute ${key}, which the contract does not know`)
       this.#escaping(() => this.out.attribute(uri, local, String(values[key])))
     }
   }
@@ -135,94 +161,91 @@ class ValueWriter {
   #content (type: ComplexType, value: Members): void {
     const model = contentOf(type)
     for (const key of Object.keys(value)) {
-      if (value[key] !== undefined && !model.keys.has(key) && key !== '$type' && key !== '$attributes') {
+      if (value[key] !== undefined && !model.keys.has(key) && key !== '$type' && key !== '$attributes' && key !== '$order') {
         this.#fail(`has ${key}, which the contract does not know`)
       }
     }
     for (const uri of model.namespaces) this.out.use(uri)
+    const order = Object.hasOwn(value, '$order') && !model.keys.has('$order') ? value.$order : undefined
     if (!type.content) return
-    const bag: Bag = { value, model, taken: model.isPlain ? undefined : new Map() }
-    this.#particle(type.content, bag)
+    const bag: Bag = { value, taken: model.isPlain ? undefined : new Map() }
+    if (order !== undefined && bag.taken) this.#inOrder(bag, model, order)
+    else {
+      try {
+        walk(type.content, model, { left: member => this.#left(bag, member), take: (leaf, member, n) => this.#take(bag, leaf, member, n) })
+      } catch (error) {
+        if (error instanceof Mismatch) this.#fail(error.message)
+        throw error
+      }
+    }
     if (!bag.taken) return
-    for (const key of model.keys) {
-      const left = this.#items(bag, key).length
-      if (left > 0) this.#fail(`has ${left} ${key} more than the contract has places for`)
+    for (const member of model.members.values()) {
+      const left = this.#left(bag, member)
+      if (left > 0) this.#fail(`has ${left} ${member.key} more than the contract has places for`)
     }
   }
 
-  /** What of a member is not yet written. */
-  #items (bag: Bag, key: string): readonly unknown[] {
+  /** As `$order` says, each step checked against the schema. */
+  #inOrder (bag: Bag, model: ContentModel, order: unknown): void {
+    if (!Array.isArray(order) || !order.every(key => typeof key === 'string')) this.#fail('has an $order that is no array of keys')
+    let [at, count] = [model.start, 0]
+    for (const key of order as string[]) {
+      const next = stepTo(at, count, key)
+      if (!next) this.#fail(`has an $order with ${key.slice(0, 60)} where the contract has none`)
+      const { to } = next as { to: Position }
+      if (this.#left(bag, to.member) === 0) this.#fail(`has an $order with more ${key} than there are`)
+      this.#take(bag, to.leaf as Leaf, to.member, 1)
+      ;[at, count] = [to, (next as { count: number }).count]
+    }
+    if (!at.canEnd || count < at.min) this.#fail('has an $order that ends too early')
+  }
+
+  /** How many of a member are not yet written. */
+  #left (bag: Bag, { key, isArray }: Member): number {
     const value = Object.hasOwn(bag.value, key) ? bag.value[key] : undefined
-    if (value === undefined) return []
-    const items = this.#isArray(bag, key, value) ? value as readonly unknown[] : [value]
+    if (value === undefined) return 0
+    // A list type's value is an array too; only a member that repeats is one of items.
+    return (isArray && Array.isArray(value) ? value.length : 1) - (bag.taken?.get(key) ?? 0)
+  }
+
+  #take (bag: Bag, leaf: Leaf, { key, isArray }: Member, n: number): void {
+    const value = bag.value[key]
+    const items = isArray && Array.isArray(value) ? value as readonly unknown[] : [value]
     const from = bag.taken?.get(key) ?? 0
-    return from === 0 ? items : items.slice(from)
-  }
-
-  /** A list type's value is an array too; only a member that repeats is one of items. */
-  #isArray (bag: Bag, key: string, value: unknown): boolean {
-    if (!Array.isArray(value)) return false
-    for (const member of bag.model.members.values()) if (member.key === key) return member.isArray
-    return false
-  }
-
-  #particle (particle: Particle, bag: Bag): void {
-    if (particle.kind === 'element' || particle.kind === 'any') { this.#leaf(particle, bag); return }
-    const { min, max } = particle
-    if (max === 1) {
-      if (min > 0 || this.#has(particle, bag)) this.#once(particle, bag)
-      return
-    }
-    let times = 0
-    for (; times < max && this.#has(particle, bag); times++) this.#once(particle, bag)
-    for (; times < min; times++) this.#once(particle, bag)
-  }
-
-  #once (particle: Exclude<Particle, ElementParticle | AnyParticle>, bag: Bag): void {
-    if (particle.kind !== 'choice') {
-      for (const item of particle.items) this.#particle(item, bag)
-      return
-    }
-    const chosen = particle.items.filter(item => this.#has(item, bag))
-    if (chosen.length > 1 && !bag.taken) this.#fail(`has ${chosen.map(c => this.#names(c, bag)).join(' and ')}, but only one of them is allowed`)
-    const one = chosen[0] ?? particle.items.find(item => canBeEmpty(item))
-    if (one) this.#particle(one, bag)
-    else if (particle.items.length > 0) this.#fail(`lacks one of ${particle.items.map(c => this.#names(c, bag)).join(', ')}`)
-  }
-
-  #names (particle: Particle, bag: Bag): string {
-    return particle.kind === 'element' || particle.kind === 'any' ? (bag.model.members.get(particle) as Member).key : particle.items.map(i => this.#names(i, bag)).join('/')
-  }
-
-  #has (particle: Particle, bag: Bag): boolean {
-    if (particle.kind !== 'element' && particle.kind !== 'any') return particle.items.some(item => this.#has(item, bag))
-    const { key } = bag.model.members.get(particle) as Member
-    return bag.taken ? this.#items(bag, key).length > 0 : Object.hasOwn(bag.value, key) && bag.value[key] !== undefined
-  }
-
-  #leaf (particle: ElementParticle | AnyParticle, bag: Bag): void {
-    const { key, isArray } = bag.model.members.get(particle) as Member
-    const { min, max } = particle
-    const items = this.#items(bag, key)
-    const n = bag.taken ? Math.min(items.length, max) : items.length
-    if (n < min) this.#fail(n === 0 ? `lacks ${key}` : `has ${n} ${key}, but needs ${min}`)
-    if (n > max) this.#fail(`has ${n} ${key}, but ${max} ${max === 1 ? 'is' : 'are'} the most`)
-    const before = bag.taken?.get(key) ?? 0
-    for (let i = 0; i < n; i++) {
-      if (particle.kind === 'element') this.#item(particle.element, items[i], key, isArray ? before + i + 1 : undefined)
-      else if (typeof items[i] === 'string') this.out.raw(this.#markup(items[i] as string))
+    for (let i = from; i < from + n; i++) {
+      const label = isArray ? `${key}[${i + 1}]` : key
+      // An item that is undefined is a hole in an array; a nil is the nearest thing that keeps the others in their places.
+      if (leaf.kind === 'element') this.element(leaf.element, items[i] === undefined ? null : items[i], label)
+      else if (typeof items[i] === 'string') this.#markup(items[i] as string, undefined, leaf)
       else this.#fail('has an $xml that is no text')
     }
-    bag.taken?.set(key, before + n)
+    bag.taken?.set(key, from + n)
   }
 
-  #item (element: ElementDecl, value: unknown, key: string, index: number | undefined): void {
-    // An item that is undefined is a hole in an array; a nil is the nearest thing that keeps the others in their places.
-    this.element(element, value === undefined ? null : value, index === undefined ? key : `${key}[${index}]`)
-  }
-
-  #markup (xml: string): string {
-    try { return checkRaw(xml) } catch (error) { return this.#fail((error as Error).message) }
+  /** Puts in markup: the inside of `element`, or one element that `wildcard` lets through. Both are checked as far as the contract knows them. */
+  #markup (xml: string, element: ElementDecl | undefined, wildcard?: Extract<Leaf, { kind: 'any' }>): void {
+    try {
+      checkRaw(xml)
+      const reader = wildcard?.isChecked === false ? undefined : new BodyReader(this.#schema, {}, `/${this.#path.join('/')}`)
+      if (element) reader?.begin(element)
+      let [depth, tops] = [0, 0]
+      readText(xml, {
+        start: (start, resolve) => {
+          if (depth++ === 0 && wildcard && (++tops > 1 || !wildcard.allows(start.uri))) throw new Mismatch(tops > 1 ? 'has an $xml that is more or less than one element' : `has an $xml of namespace ${start.uri || '(none)'}, which the contract does not allow here`)
+          reader?.start(start, resolve)
+        },
+        text: text => {
+          if (wildcard && depth === 0 && text.trim() !== '') throw new Mismatch('has an $xml that is more or less than one element')
+          reader?.text(text)
+        },
+        end: () => { depth--; reader?.end() }
+      }, { fragment: true, maxDepth: 1000 })
+      if (element) reader?.end()
+      if (wildcard && tops === 0) throw new Mismatch('has an $xml that is more or less than one element')
+    } catch (error) {
+      this.#fail(error instanceof SoaError && error.fault === 'badBody' ? `has an $xml that does not fit: ${error.message}` : (error as Error).message)
+    }
+    this.out.raw(xml)
   }
 
   #fail (why: string): never {
@@ -230,22 +253,31 @@ class ValueWriter {
   }
 }
 
-function canBeEmpty (particle: Particle): boolean {
-  if (particle.min === 0) return true
-  if (particle.kind === 'element' || particle.kind === 'any') return false
-  return particle.kind === 'choice' ? particle.items.some(canBeEmpty) : particle.items.every(canBeEmpty)
+/** The place that the member `key` may take behind `from`. */
+function stepTo (from: Position, count: number, key: string): { to: Position, count: number } | undefined {
+  for (const [local, edges] of from.next) {
+    for (const { uri, to } of edges) if (to.member.key === key) return step(from, count, uri, local)
+  }
+  for (const { to } of from.wild) if (to.member.key === key && (to !== from ? count >= from.min : count < from.max)) return { to, count: to === from ? count + 1 : 1 }
+  return undefined
 }
 
 /** The global element `name` with this value, as text that needs no declaration from outside. Throws SoaError `badValue` that names the path. */
 export function writeElement (schema: SchemaSet, name: QName, value: unknown): string {
+  const writer = new XmlWriter()
+  writeElementTo(writer, schema, name, value)
+  return String(writer)
+}
+
+/** The same into anything that takes it; after a throw it holds a part. */
+export function writeElementTo (sink: BodySink, schema: SchemaSet, name: QName, value: unknown): void {
   const element = schema.element(name)
   if (!element) throw new SoaError('badValue', { why: `the contract has no element ${name}` })
-  const writer = new ValueWriter(schema)
+  const writer = new ValueWriter(schema, sink)
   try {
     writer.element(element, value)
   } catch (error) {
     if (error instanceof RangeError) throw new SoaError('badValue', { why: 'it contains itself, or is nested too deep' }, { cause: error })
     throw error
   }
-  return String(writer.out)
 }
