@@ -49,7 +49,8 @@ export const SETTINGS = {
   // Processes: where they listen, what they call, what they keep
   head: { default: 'http://127.0.0.1:8080', unit: 'text', scope: 'process', by: ['client'], says: 'the head that a command or a client talks to' },
   http: { default: '127.0.0.1:8080', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'address and port of SOAP over HTTP, REST and WSDL; port 0 picks a free one' },
-  advertise: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'HOST[:PORT] that clients are told to call; empty: the host that the caller used' },
+  advertise: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'HOST[:PORT], or a URL, that clients are told to call; empty: the host that the caller used' },
+  trustedProxies: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'proxies whose Forwarded and X-Forwarded-Proto, -Host, -Port and -Prefix are believed: addresses and networks (10.0.0.0/8), separated by commas; loopback: those of this machine; empty: nobody' },
   insecure: { default: false, unit: 'flag', scope: 'process', by: ['up', 'head', 'node'], says: 'allow an address other than loopback although nobody is asked who they are' },
   redis: { default: '', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], says: 'redis://, rediss:// or the path of a Unix socket; empty: `soa up` runs a Redis of its own' },
   redisPrefix: { default: 'soa', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], says: 'first part of every key in Redis; one for each cluster that shares a Redis' },

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server as HttpServer } from 'node:http'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Logger } from '../core/log.ts'
+import { introduction } from './introduction.ts'
 
 /** What is known of a connection when it has to be decided where it goes: its first request line, and what came with it. */
 export interface ConnectionHead {
@@ -12,8 +13,8 @@ export interface ConnectionHead {
   readonly bytes: Buffer
 }
 
-/** The Unix socket that gets the connection for its whole life, or this process's own HTTP server. */
-export type Destination = { readonly to: string } | { readonly http: true }
+/** The Unix socket that gets the connection for its whole life, told who is at its other end if `isIntroduced` (introduction.ts); or this process's own HTTP server. */
+export type Destination = { readonly to: string, readonly isIntroduced?: boolean } | { readonly http: true }
 
 export interface RelayOptions {
   readonly host: string
@@ -62,7 +63,7 @@ export async function relayListener (options: RelayOptions): Promise<RelayListen
     socket.on('error', ignore)
     take(socket, options).then(destination => {
       if (destination === undefined || socket.destroyed) return
-      if ('to' in destination) { pass(socket, destination.to, log); return }
+      if ('to' in destination) { pass(socket, destination.to, destination.isIntroduced ?? false, log); return }
       ours.delete(socket)
       socket.off('error', ignore)
       options.httpServer.emit('connection', socket)
@@ -150,8 +151,10 @@ function readHead (socket: Socket, maxHeadBytes: number, timeoutMs: number): Pro
 }
 
 /** Bytes both ways for the rest of the connection's life. Each side may end its half first; an error on one side is an error on the other. */
-function pass (socket: Socket, path: string, log: Logger): void {
+function pass (socket: Socket, path: string, isIntroduced: boolean, log: Logger): void {
   const far = connect({ path, allowHalfOpen: true })
+  // It leaves with the first bytes of the connection, in one piece.
+  if (isIntroduced) far.write(introduction(socket), 'latin1')
   let connected = false
   far.once('connect', () => { connected = true })
   far.on('error', error => {

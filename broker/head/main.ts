@@ -1,5 +1,5 @@
 import { chmod, mkdir, readFile, rm, stat } from 'node:fs/promises'
-import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +20,7 @@ import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessi
 import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
 import { RedisTimers } from '../../store/redis-timers.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
+import { baseUrls } from '../../transport/http/base-url.ts'
 import { forward } from '../../transport/http/forward.ts'
 import { CLOCKS, soapRequestListener } from '../../transport/http/listener.ts'
 import { relayListener } from '../../transport/relay.ts'
@@ -29,7 +30,6 @@ import { healthRoutes } from './health.ts'
 import { metricsRoute } from './metrics.ts'
 import { Placement } from './placement.ts'
 import { restServer } from './rest.ts'
-import { advertised, baseUrlOf } from './rest/base-url.ts'
 import { SessionLauncher } from './session-launcher.ts'
 import { SessionRaising } from './session-raising.ts'
 import { RETENTION, SessionSweep } from './session-sweep.ts'
@@ -80,6 +80,7 @@ const ALLOCATION_MS = 600_000
 export async function headMain (options: HeadOptions): Promise<RunningHead> {
   const { settings, redisUrl, prefix, runDir, http, env, log } = options
   refuseOpenAddress(http.host, settings.insecure)
+  const baseUrl = baseUrls(settings)
   const life = new Lifetime()
   try {
     return await open(options, life)
@@ -155,10 +156,8 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       await launcher.leaveForNext(before)
     })
 
-    const door = new FrontDoor({ raising, forward: (req, res, socketPath) => forward(req, res, { socketPath }), limits: settings, log: room('front door') })
-    const told = { advertise: '', listening: '' }
+    const door = new FrontDoor({ raising, forward: (req, res, socketPath) => forward(req, res, { socketPath, baseUrl: baseUrl(req) }), limits: settings, log: room('front door') })
     const soap = launchers({ launcher, raising, sessions, services, settings, clusterName: prefix, log: room('launchers') })
-    const baseUrl = (request: { headers: IncomingHttpHeaders }): string => baseUrlOf(request.headers, told)
     const app = life.own(await restServer({
       launcher,
       raising,
@@ -195,14 +194,13 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       httpServer: app.server,
       async decide ({ path }) {
         const to = await door.socketOf(path)
-        return to === undefined ? { http: true } : { to }
+        return to === undefined ? { http: true } : { to, isIntroduced: true }
       },
       log: room('relay')
     }), relay => relay.close(RELAY_GRACE_MS))
-    told.listening = `http://${authority(http.host, relay.port)}`
-    told.advertise = advertised(settings.advertise, relay.port)
-    log.info({ http: told.listening }, 'head ready')
-    return { http: told.listening, close: () => life.close() }
+    const listening = `http://${authority(http.host, relay.port)}`
+    log.info({ http: listening }, 'head ready')
+    return { http: listening, close: () => life.close() }
   }
 }
 

@@ -14,6 +14,7 @@ import { RedisServiceRegistry } from '../../store/redis-services.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
 import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
 import { httpCaller } from '../../transport/http/connector.ts'
+import { baseUrls } from '../../transport/http/base-url.ts'
 import { forward } from '../../transport/http/forward.ts'
 import { listenHttp } from '../../transport/http/listener.ts'
 import type { SoapEndpoint } from '../../transport/channel.ts'
@@ -71,7 +72,8 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     services: new RedisServiceRegistry({ redis, prefix, log, timeoutMs, clock }),
     board: new RedisDemandBoard({ redis, prefix, log, timeoutMs, clock }),
     events,
-    connect: (task, slots, { maxMessageSize, maxHeaderBytes, maxDepth }) => httpCaller(task.address ?? '', { connections: slots, maxMessageSize, maxHeaderBytes, maxDepth }),
+    // SOAP 1.1 too goes with addressing: what HPC Pack sends to hosts of other makes ([broker-behaviour] 7.7), and they answer with the action of their reply.
+    connect: (task, slots, { maxMessageSize, maxHeaderBytes, maxDepth }) => httpCaller(task.address ?? '', { connections: slots, maxMessageSize, maxHeaderBytes, maxDepth, addressing: 'wsa' }),
     clock,
     log,
   })
@@ -111,15 +113,18 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     if (pair === undefined) endpoints.set(session, pair = { front: frontEnd(session), control: controller(session) })
     return isController === undefined ? pair.front : pair.control
   }
+  const baseUrl = baseUrls(settings)
   // A connection is relayed to this worker for life; a request on it for somebody else goes back to the head.
   const fallback = (req: IncomingMessage, res: ServerResponse): void => {
     const id = /^\/(\d+)\//.exec(req.url ?? '')?.[1]
     // Of a session that is here, only the two paths above are anything. Sent back to the head it would come again, round and round.
     if (id !== undefined && sessions.get(id) !== undefined) { res.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end(`nothing is at this path; session ${id} is at /${id}/Http\n`); return }
-    void forward(req, res, { socketPath: spec.headSocket })
+    void forward(req, res, { socketPath: spec.headSocket, baseUrl: baseUrl(req) })
   }
   const { maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes } = settings
-  const soap = life.own(await listenHttp({ listen: { path: spec.socket }, route, fallback, maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes, log }), soap => soap.close(2000))
+  const soap = life.own(await listenHttp({
+    listen: { path: spec.socket }, takesIntroductions: true, route, fallback, baseUrl, maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes, log
+  }), soap => soap.close(2000))
   const control = controlServer(desk, log)
   await new Promise<void>((resolve, reject) => { control.once('error', reject); control.listen(spec.control, resolve) })
   life.own(control, control => new Promise(resolve => { control.closeAllConnections(); control.close(resolve) }))

@@ -8,6 +8,7 @@ import { silent } from '../../core/log.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
 import type { SessionRecord } from '../../store/session-store.ts'
+import { readIntroductions } from '../../transport/introduction.ts'
 
 /**
  * A worker that keeps broker/contract.ts and computes nothing: a process of its own, so that the head's tests can kill it. A session of service
@@ -46,7 +47,7 @@ const soap = createServer((req, res) => {
 })
 async function pass (req: IncomingMessage, res: ServerResponse): Promise<void> {
   const { forward } = await import('../../transport/http/forward.ts')
-  await forward(req, res, { socketPath: spec.headSocket })
+  await forward(req, res, { socketPath: spec.headSocket, baseUrl: 'http://worker.example' })
 }
 
 const control = createServer((req, res) => {
@@ -104,6 +105,7 @@ async function stop (): Promise<void> {
   process.exit(0)
 }
 
+readIntroductions(soap, 10_000)
 for (const [server, path] of [[soap, spec.socket], [control, spec.control]] as const) await new Promise<void>(resolve => server.listen(path, resolve))
 const record = { workerId, pid: process.pid, socket: spec.socket, control: spec.control, machine: hostname(), startedAt: new Date().toISOString() }
 await directory.beat(record, 15_000)

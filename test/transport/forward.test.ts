@@ -16,7 +16,7 @@ async function pair (t: Test, far: RequestListener): Promise<{ url: string, sock
   const agent = forwardAgent()
   const over: Promise<void>[] = []
   const behind = createServer(far).listen(socketPath)
-  const front = createServer((request, response) => { over.push(forward(request, response, { socketPath, agent })) }).listen(0, '127.0.0.1')
+  const front = createServer((request, response) => { over.push(forward(request, response, { socketPath, agent, baseUrl: 'https://grid.example:8443/soa' })) }).listen(0, '127.0.0.1')
   await Promise.all([once(behind, 'listening'), once(front, 'listening')])
   t.teardown(() => {
     agent.destroy()
@@ -34,9 +34,9 @@ t.test('method, path, headers, body and status go through as they are; headers o
     request.pipe(response)
   })
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const) {
-    const answer = await request(`${url}/a/b?c=d%20e`, { method, headers: { 'x-two': ['3', '4'], te: 'trailers', host: 'grid.example' }, ...method === 'GET' ? {} : { body: method } })
+    const answer = await request(`${url}/a/b?c=d%20e`, { method, headers: { 'x-two': ['3', '4'], te: 'trailers', host: 'grid.example', forwarded: 'host=evil.example', 'x-forwarded-port': '1', 'x-forwarded-host': 'evil.example' }, ...method === 'GET' ? {} : { body: method } })
     t.match([answer.statusCode, answer.headers['x-one'], answer.headers['set-cookie'], await answer.body.text()], [207, ['1', '2'], ['a', 'b'], method === 'GET' ? '' : method])
-    t.match(seen, { method, url: '/a/b?c=d%20e', headers: { host: 'grid.example', 'x-two': '3, 4', te: undefined } })
+    t.match(seen, { method, url: '/a/b?c=d%20e', headers: { host: 'grid.example', 'x-two': '3, 4', te: undefined, forwarded: undefined, 'x-forwarded-port': undefined, 'x-forwarded-host': 'grid.example:8443', 'x-forwarded-proto': 'https', 'x-forwarded-prefix': '/soa' } }, 'the caller\'s address is ours to say')
   }
 })
 
@@ -108,7 +108,7 @@ t.test('a slow reader slows the far side', async t => {
 })
 
 t.test('nobody behind the socket: 502 that says so, also for a request with a body', async t => {
-  const front = createServer((request, response) => { void forward(request, response, { socketPath: '/nowhere/at/all' }) }).listen(0, '127.0.0.1')
+  const front = createServer((request, response) => { void forward(request, response, { socketPath: '/nowhere/at/all', baseUrl: 'http://grid.example' }) }).listen(0, '127.0.0.1')
   await once(front, 'listening')
   t.teardown(() => { front.closeAllConnections(); front.close() })
   for (const method of ['GET', 'POST'] as const) {

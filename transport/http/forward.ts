@@ -1,4 +1,5 @@
 import { Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { FORWARDED_HEADERS, forwardedHeaders } from './base-url.ts'
 
 /** Headers of one hop, which end here. [RFC 9110] 7.6.1 */
 const HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'expect'])
@@ -10,6 +11,8 @@ let shared: Agent | undefined
 export interface ForwardOptions {
   /** Unix socket of the HTTP server that the request is for. */
   readonly socketPath: string
+  /** The address that the caller used: the far process takes our word for it. */
+  readonly baseUrl: string
   readonly agent?: Agent
 }
 
@@ -19,7 +22,8 @@ export interface ForwardOptions {
  */
 export function forward (request: IncomingMessage, response: ServerResponse, options: ForwardOptions): Promise<void> {
   return new Promise(resolve => {
-    const headers = endToEnd(request.rawHeaders, request.headers.connection)
+    const headers = endToEnd(request.rawHeaders, request.headers.connection, FORWARDED_HEADERS)
+    headers.push(...forwardedHeaders(options.baseUrl))
     if (request.headers['transfer-encoding'] !== undefined) headers.push('transfer-encoding', 'chunked')
     const away = httpRequest({
       socketPath: options.socketPath,
@@ -56,13 +60,13 @@ function goneAway (request: IncomingMessage, response: ServerResponse, error: Er
   request.resume()
 }
 
-function endToEnd (rawHeaders: readonly string[], connection: string | undefined): string[] {
+function endToEnd (rawHeaders: readonly string[], connection: string | undefined, without: ReadonlySet<string> = new Set()): string[] {
   const named = connection === undefined ? [] : connection.toLowerCase().split(',').map(name => name.trim())
   const kept: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string
     const lower = name.toLowerCase()
-    if (!HOP.has(lower) && !named.includes(lower)) kept.push(name, rawHeaders[i + 1] as string)
+    if (!HOP.has(lower) && !named.includes(lower) && !without.has(lower)) kept.push(name, rawHeaders[i + 1] as string)
   }
   return kept
 }

@@ -3,6 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import type { Logger } from '../../core/log.ts'
 import type { SoapEndpoint } from '../channel.ts'
+import { readIntroductions } from '../introduction.ts'
+import { baseUrls } from './base-url.ts'
 import { exchange, sentence } from './exchange.ts'
 import { PACE_GRACE_MS } from './receive.ts'
 import { ReceivingBytes } from './receiving-bytes.ts'
@@ -12,7 +14,7 @@ export interface SoapOverHttp {
   route (path: string): SoapEndpoint | undefined | Promise<SoapEndpoint | undefined>
   /** Takes requests for paths that `route` does not know; without one they get 404. */
   fallback? (request: IncomingMessage, response: ServerResponse): void
-  /** What a caller is told that we are called (SoapRequest.baseUrl). Default: its Host header, else the address that it reached. */
+  /** What a caller is told that we are called (SoapRequest.baseUrl): base-url.ts. Default: what its Host header says, else the address that it reached. */
   baseUrl? (request: IncomingMessage): string
   readonly log: Logger
   /** Bytes of bodies on their way in at once, in all, and one message more at most; further ones wait unread. Default 256 MiB. */
@@ -47,9 +49,16 @@ const SWEEP_MS = 20
 /** Connections of servers made here, those that were handed in among them: a server knows only how many it accepted itself. */
 const open = new WeakMap<Server, Set<Socket>>()
 
+export interface Listening {
+  readonly listen: { path: string } | { host: string, port: number }
+  /** Connections may begin with a line that says whose they are (introduction.ts): for Unix sockets that only processes of ours can open. */
+  readonly takesIntroductions?: boolean
+}
+
 /** SOAP 1.1 and 1.2 over HTTP on an address of its own. */
-export async function listenHttp (options: SoapOverHttp & { readonly listen: { path: string } | { host: string, port: number } }): Promise<HttpListener> {
+export async function listenHttp (options: SoapOverHttp & Listening): Promise<HttpListener> {
   const server = soapServer(options)
+  if (options.takesIntroductions ?? false) readIntroductions(server, HEADERS_MS)
   server.listen(options.listen)
   await once(server, 'listening')
   const at = server.address() as AddressInfo | string
@@ -73,7 +82,7 @@ export function soapServer (options: SoapOverHttp): Server {
 
 /** Answers one request; `expectsContinue` when the client waits for "100 Continue" (a server's `checkContinue` event). */
 export function soapRequestListener (options: SoapOverHttp): (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean) => void {
-  const { log, baseUrl = hostOf } = options
+  const { log, baseUrl = baseUrls({ advertise: '', trustedProxies: '' }) } = options
   const needs = {
     receiving: new ReceivingBytes(options.maxReceivingBytes ?? 268_435_456),
     receiveIdleTimeoutMs: options.receiveIdleTimeoutMs ?? 120_000,
@@ -113,7 +122,8 @@ async function look (request: IncomingMessage, response: ServerResponse, endpoin
   const page = await endpoint.get(at)
   if (page === undefined) { sentence(request, response, 404, `nothing is served at ${path.slice(0, 200)}`); return }
   const body = Buffer.from(page.body)
-  response.writeHead(page.status, { 'content-type': page.contentType, 'content-length': body.length }).end(body)
+  // It has addresses in it that are this caller's only.
+  response.writeHead(page.status, { 'content-type': page.contentType, 'content-length': body.length, 'cache-control': 'no-store' }).end(body)
 }
 
 /** Path and query of a request line, whose target may be a whole URL. [RFC 9112] 3.2 */
@@ -124,14 +134,6 @@ function target (url: string): { path: string, query: string } {
   return { path: path === '' ? '/' : path, query: at < 0 ? '' : local.slice(at + 1) }
 }
 
-/** What the caller calls us. A Host header that is no host comes from nobody who will follow our addresses, so it is not repeated in them. */
-function hostOf (request: IncomingMessage): string {
-  const host = request.headers.host
-  if (host !== undefined && /^(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/.test(host)) return `http://${host}`
-  const { localAddress, localPort } = request.socket
-  return localAddress === undefined ? 'http://localhost' : `http://${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`
-}
-
 /** Closes a server in stages: no new connection, idle ones closed, what is in hand gets `graceMs`. */
 export async function closeHttp (server: Server, graceMs = 0): Promise<void> {
   const sockets = open.get(server) ?? new Set<Socket>()
@@ -139,7 +141,10 @@ export async function closeHttp (server: Server, graceMs = 0): Promise<void> {
   // A connection that is kept alive ends with its next answer; those that turn idle meanwhile are looked for.
   server.prependListener('request', (_, response: ServerResponse) => { if (!response.headersSent) response.setHeader('connection', 'close') })
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
-  const cut = setTimeout(() => server.closeAllConnections(), graceMs)
+  const cut = setTimeout(() => {
+    server.closeAllConnections()
+    for (const socket of sockets) socket.destroy() // those of which the server has not heard yet
+  }, graceMs)
   try {
     while (sockets.size > 0) await once([...sockets][0] as Socket, 'close')
   } finally {
