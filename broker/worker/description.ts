@@ -10,7 +10,7 @@ export function operationsOf (registered: RegisteredService, contract: string, l
   if (registered.wsdlFile === undefined) return []
   try {
     const operations = contractOperations(loadWsdl(registered.documents, registered.wsdlFile), contract)
-    return operations.flatMap(({ name, actions, inputElement, oneWay }) => [...actions].map(action => ({ name, action, inputElement, oneWay })))
+    return operations.flatMap(({ name, actions, inputElement, oneWay, replyAction }) => [...actions].map(action => ({ name, action, inputElement, oneWay, replyAction })))
   } catch (error) {
     log.warn({ err: error as Error, service: registered.name, wsdl: registered.wsdlFile }, 'WSDL of the service not read')
     return []

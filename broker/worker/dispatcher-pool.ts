@@ -26,6 +26,7 @@ interface Needs {
   connect: (task: TaskInfo, slots: number) => SoapCaller
   /** The service's WSDL says that this action has a reply. */
   hasReply: (action: string) => boolean
+  replyActionOf?: (action: string) => string | undefined
   limits: {
     /** 0: as many as the task has cores. */
     maxConcurrentCalls: number
@@ -91,7 +92,7 @@ export class DispatcherPool {
     const { desk, connect, limits, clock, log, changed, failed } = this.#needs
     const { operationTimeoutMs, resendLimit, initializationTimeoutMs, taskFateTimeoutMs } = limits
     const slots = (limits.maxConcurrentCalls || task.capacity) * (1 + limits.prefetch)
-    const instance = new ServiceInstance(task.id, connect(task, slots), this.#needs.hasReply)
+    const instance = new ServiceInstance(task.id, connect(task, slots), this.#needs.hasReply, this.#needs.replyActionOf)
     const dispatcher = new Dispatcher({
       desk,
       instance,

@@ -3,7 +3,7 @@ import type { Settings } from '../../config/settings.ts'
 import type { Envelope, QName } from '../../wire/soap/envelope.ts'
 
 /** What a broker knows of an operation of the service, from its WSDL. */
-export interface ServiceOperation { readonly name: string, readonly action: string, readonly inputElement: QName | undefined, readonly oneWay: boolean }
+export interface ServiceOperation { readonly name: string, readonly action: string, readonly inputElement: QName | undefined, readonly oneWay: boolean, readonly replyAction?: string | undefined }
 
 /** The service as its broker sees it: settings after all overrides, operations as far as there is a WSDL. */
 export class ServiceFacts {
@@ -30,6 +30,9 @@ export class ServiceFacts {
 
   /** The WSDL says that this action has a reply. False also where nothing is known of it. */
   hasReply (action: string): boolean { return this.#byAction.get(action)?.oneWay === false }
+
+  /** The action of its reply, for hosts that do not say it; undefined: not known. */
+  replyActionOf (action: string): string | undefined { return this.#byAction.get(action)?.replyAction }
 
   isOneWay (action: string): boolean { return this.#byAction.get(action)?.oneWay ?? false }
 }

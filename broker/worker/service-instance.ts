@@ -15,11 +15,13 @@ export class ServiceInstance {
   readonly taskId: string
   readonly #caller: SoapCaller
   readonly #hasReply: (action: string) => boolean
+  readonly #replyActionOf: (action: string) => string | undefined
 
-  constructor (taskId: string, caller: SoapCaller, hasReply: (action: string) => boolean) {
+  constructor (taskId: string, caller: SoapCaller, hasReply: (action: string) => boolean, replyActionOf: (action: string) => string | undefined = () => undefined) {
     this.taskId = taskId
     this.#caller = caller
     this.#hasReply = hasReply
+    this.#replyActionOf = replyActionOf
   }
 
   /** @param timeoutMs serviceOperationTimeout */
@@ -28,7 +30,7 @@ export class ServiceInstance {
     const sent: Envelope = { ...envelope, userData: undefined, clientId: undefined, otherHeaders: [...envelope.otherHeaders, dispatchIdHeader(randomUUID())] }
     const result = await this.#caller.call(sent, { timeoutMs, signal })
     switch (result.outcome) {
-      case 'answered': return answered(result.reading)
+      case 'answered': return answered(result.reading, this.#replyActionOf(envelope.action))
       case 'accepted':
         if (this.#hasReply(envelope.action)) return { outcome: 'badReply', why: 'an empty answer, as to a one-way operation, which this is not' }
         return { response: undefined, isFault: false, isLeaving: false }
@@ -43,7 +45,8 @@ export class ServiceInstance {
   close (): Promise<void> { return this.#caller.close() }
 }
 
-function answered (reading: Reading): InstanceResult {
+/** @param action what clients look for in a stored reply, where the host (SOAP 1.1 without addressing) does not say it */
+function answered (reading: Reading, action = ''): InstanceResult {
   const isLeaving = reading.preemption !== undefined
   if (reading.isFault) {
     const retry = readRetryOperationError(reading)
@@ -52,5 +55,6 @@ function answered (reading: Reading): InstanceResult {
     if (fault?.name === 'Service_Preempted') return { outcome: 'preempted', why: 'the service instance is being preempted' }
     if (fault?.name === 'Service_InitializeFailed') return { outcome: 'initializeFailed', why: 'the service could not be loaded' }
   }
-  return { response: reading.envelope, isFault: reading.isFault, isLeaving }
+  const { envelope } = reading
+  return { response: envelope.action === '' && !reading.isFault ? { ...envelope, action } : envelope, isFault: reading.isFault, isLeaving }
 }

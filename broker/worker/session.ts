@@ -101,6 +101,7 @@ export class BrokerSession {
       desk,
       connect: needs.connect,
       hasReply: action => service.hasReply(action),
+      replyActionOf: action => service.replyActionOf(action),
       limits: {
         maxConcurrentCalls: service.maxConcurrentCalls,
         prefetch: settings.serviceRequestPrefetchCount,

@@ -53,7 +53,7 @@ t.test('SOAP 1.1 without addressing: MessageIdNS is the message id, the HTTP act
 t.test('the action: WS-Addressing, then the addressing/none header, then HTTP, then any header called Action, then none', async t => {
   const wsa = `<a:Action xmlns:a="${WSA}">urn:wsa</a:Action>`
   const none = '<Action xmlns="http://schemas.microsoft.com/ws/2005/05/addressing/none">urn:none</Action>'
-  const stray = '<Action xmlns="http://schemas.xmlsoap.org/ws/2004/08/addressing">urn:stray</Action>'
+  const stray = '<Action xmlns="http://service.example/java">urn:stray</Action>'
   t.equal(read(soap11(stray + none + wsa), { soapAction: 'urn:http' }).envelope.action, 'urn:wsa')
   t.equal(read(soap11(stray + none), { soapAction: 'urn:http' }).envelope.action, 'urn:none')
   t.equal(read(soap11(stray), { soapAction: 'urn:http' }).envelope.action, 'urn:http')

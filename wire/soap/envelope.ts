@@ -61,6 +61,11 @@ export interface Reading {
 export const SOAP11 = 'http://schemas.xmlsoap.org/soap/envelope/'
 export const SOAP12 = 'http://www.w3.org/2003/05/soap-envelope'
 export const WSA = 'http://www.w3.org/2005/08/addressing'
+/**
+ * WS-Addressing before it was a standard, newest first: what Axis, WSE and old stacks write. Read where 1.0 says nothing, never written, and per hop like all
+ * addressing: none of it is passed on.
+ */
+export const OLD_WSA: readonly string[] = ['2004/08', '2004/03', '2003/03'].map(version => `http://schemas.xmlsoap.org/ws/${version}/addressing`)
 /** WCF writes the action here when a message without addressing is written outside HTTP ([wire-contract] 2.7). */
 export const WSA_NONE = 'http://schemas.microsoft.com/ws/2005/05/addressing/none'
 export const HPC = 'http://www.microsoft.com/hpc'

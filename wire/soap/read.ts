@@ -3,7 +3,7 @@ import { NAME } from '../xml/characters.ts'
 import { qname } from '../xml/events.ts'
 import { TOKEN, XmlScanner, type Token } from '../xml/scan.ts'
 import { toUtf8 } from './encoding.ts'
-import { HPC, SOAP11, SOAP12, WSA, WSA_NONE, type Envelope, type QName, type Reading, type Scope, type SoapVersion } from './envelope.ts'
+import { HPC, OLD_WSA, SOAP11, SOAP12, WSA, WSA_NONE, type Envelope, type QName, type Reading, type Scope, type SoapVersion } from './envelope.ts'
 import { HPC_HEADER } from './hpc-headers.ts'
 import { declaration } from './prefixes.ts'
 
@@ -31,6 +31,8 @@ interface Found {
   messageId?: string
   hpcMessageId?: string
   relatesTo?: string
+  /** The same by an older WS-Addressing. */
+  old: { action?: string, messageId?: string, relatesTo?: string }
   to?: string
   replyTo?: string
   clientId?: string
@@ -70,7 +72,7 @@ function read (bytes: Uint8Array, options: ReadOptions): Reading {
     throw scanner.bad(`the media type is that of SOAP ${options.soap === 11 ? '1.1' : '1.2'}, the envelope's namespace that of SOAP ${soap === 11 ? '1.1' : '1.2'}`)
   }
 
-  const found: Found = { addressed: false, others: [], mustUnderstand: [] }
+  const found: Found = { old: {}, addressed: false, others: [], mustUnderstand: [] }
   let part = child(namespace)
   if (part === 'Header') {
     readHeader(namespace, options.limits.maxHeaderBytes, found)
@@ -97,9 +99,9 @@ function read (bytes: Uint8Array, options: ReadOptions): Reading {
     v: 1,
     soap,
     enc: 'utf8',
-    action: found.action ?? found.noneAction ?? (options.soapAction || found.strayAction) ?? '',
-    messageId: found.messageId ?? found.hpcMessageId,
-    relatesTo: found.relatesTo,
+    action: found.action ?? found.noneAction ?? found.old.action ?? (options.soapAction || found.strayAction) ?? '',
+    messageId: found.messageId ?? found.hpcMessageId ?? found.old.messageId,
+    relatesTo: found.relatesTo ?? found.old.relatesTo,
     clientId: found.clientId,
     userData: found.userData,
     otherHeaders: found.others,
@@ -201,6 +203,13 @@ function readOne (soapNamespace: string, outer: Scope, found: Found, next: () =>
     if (local === 'Action') return put('noneAction')
     if (local === 'To') return put('to')
   } else if (namespace === WSSE && local === 'Security') return skip()
+  else if (OLD_WSA.includes(namespace)) {
+    const field = local === 'Action' ? 'action' : local === 'MessageID' ? 'messageId' : local === 'RelatesTo' ? 'relatesTo' : undefined
+    if (field === undefined || found.old[field] !== undefined) return skip()
+    const value = text()
+    if (value !== '') found.old[field] = value
+    return
+  }
 
   if (isForUs(soapNamespace)) found.mustUnderstand.push(qname(namespace, local))
   found.others.push(selfContained(outer, () => {
