@@ -31,7 +31,12 @@ export interface OutgoingMessage {
   readonly extraHeaders?: readonly Uint8Array[] | undefined
   /** WS-Addressing To; undefined: none. */
   readonly to?: string | undefined
+  /** WS-Addressing ReplyTo; undefined: none. Who waits for a reply on this channel says ANONYMOUS. */
+  readonly replyTo?: string | undefined
 }
+
+/** "Answer on the channel that this came on." [WS-Addressing 1.0 Core] 2.1 */
+export const ANONYMOUS = 'http://www.w3.org/2005/08/addressing/anonymous'
 
 /** A channel on which both sides speak when they like: a net.tcp session, a WebSocket. Both directions keep the order of messages. */
 export interface DuplexChannel {
@@ -50,6 +55,12 @@ export interface DuplexChannel {
 /** A channel that is over, and why. */
 export class ChannelClosed extends Error {
   override readonly name = 'ChannelClosed'
+  /** It broke, where it could have been ended in order: whoever was there may come back. */
+  readonly isLost: boolean
+  constructor (why: string, isLost = false, options?: ErrorOptions) {
+    super(why, options)
+    this.isLost = isLost
+  }
 }
 
 /** Who hears what comes in on one channel. */
@@ -82,7 +93,10 @@ export type CallResult =
   | { readonly outcome: 'aborted' }
 
 export interface SoapCaller {
-  /** One request, one reply. `soap` undefined: in the version that the envelope came in. */
-  call (envelope: Envelope, options: { timeoutMs: number, signal: AbortSignal, soap?: SoapVersion | undefined }): Promise<CallResult>
+  /**
+   * One request, one reply. `soap` undefined: in the version that the envelope came in, where the way has both.
+   * `isOneWay`: no reply is due; where the way itself does not say that a message was taken (net.tcp), its having been sent is all that can be known.
+   */
+  call (envelope: Envelope, options: { timeoutMs: number, signal: AbortSignal, soap?: SoapVersion | undefined, isOneWay?: boolean | undefined }): Promise<CallResult>
   close (): Promise<void>
 }

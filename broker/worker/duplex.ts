@@ -1,7 +1,7 @@
 import { SoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { answering, reply, replyFault } from '../../transport/answering.ts'
-import type { DuplexChannel, DuplexEndpoint, DuplexSession } from '../../transport/channel.ts'
+import { ChannelClosed, type DuplexChannel, type DuplexEndpoint, type DuplexSession } from '../../transport/channel.ts'
 import { serveContract } from '../../transport/serve-contract.ts'
 import { newMessageId } from '../../core/ids.ts'
 import type { Reading } from '../../wire/soap/envelope.ts'
@@ -57,7 +57,10 @@ class BoundClient {
     return client
   }
 
-  closed (): void { this.#leave((this.#channel.signal.reason as { isLost?: boolean } | undefined)?.isLost === true) }
+  closed (): void {
+    const { reason } = this.#channel.signal
+    this.#leave(reason instanceof ChannelClosed && reason.isLost)
+  }
 }
 
 /**

@@ -31,7 +31,7 @@ function channelTo (endpoint: DuplexEndpoint, path: string) {
     sent,
     say: (envelope: Envelope, batchId = -1) => session.message({ ...reading(envelope), batchId }),
     /** The connection ends in order, or breaks. */
-    close (isLost = false) { over.abort(Object.assign(new ChannelClosed('closed'), { isLost })); session.closed?.() },
+    close (isLost = false) { over.abort(new ChannelClosed('closed', isLost)); session.closed?.() },
     stick () { isStuck = true },
     get bodies () { return sent.map(({ envelope }) => Buffer.from(envelope.body).toString()) },
   }
