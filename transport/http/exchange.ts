@@ -103,7 +103,7 @@ function answer (request: IncomingMessage, response: ServerResponse, reply: Soap
   }
   const { messageId, soap } = reading.envelope
   // Whatever the envelope was a reply to before, on this connection it is the reply to this request.
-  const envelope = messageId === undefined ? reply.envelope : { ...reply.envelope, relatesTo: messageId }
+  const envelope = { ...reply.envelope, relatesTo: messageId }
   const parts = writeParts(envelope, { soap, addressing: reading.addressed ? 'wsa' : 'omit' })
   sendBody(request, response, (reply.isFault ?? hasFault(envelope)) ? 500 : 200, { 'content-type': contentTypeOf(soap, envelope.action) }, parts, gzipFromBytes)
 }
