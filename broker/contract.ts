@@ -45,7 +45,8 @@ export interface SessionView {
   brokerUniqueId: string
   counters: Counters
   clients: ClientView[]
-  tasks: Array<Pick<TaskInfo, 'id' | 'node' | 'pid' | 'state' | 'capacity'>>
+  /** Those that run or start, and behind them the latest that ended by themselves, with how. */
+  tasks: Array<Pick<TaskInfo, 'id' | 'node' | 'pid' | 'state' | 'capacity' | 'at' | 'exit'>>
   bytes: number
   /** The latest service host that ended before it took a call: why, and its last lines on stderr. */
   lastFailure?: { taskId: string, node: string, at: string, why: string, stderr: string } | undefined

@@ -8,3 +8,7 @@ export function cutText (text: string, most: number = MAX_FAULT_TEXT): string {
   const end = /[\ud800-\udbff]$/.test(text.slice(0, most)) ? most - 1 : most
   return `${text.slice(0, end)}… [cut: ${text.length} characters, the limit is ${most}]`
 }
+
+/** Output of a program without the sequences that colour it or move a cursor. */
+// eslint-disable-next-line no-control-regex
+export const readableText = (text: string): string => text.replace(/\u001b\[[0-?]*[ -/]*[@-~]/g, '').replace(/\r(?!\n)/g, '\n')

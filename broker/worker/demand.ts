@@ -13,6 +13,8 @@ export interface DemandNeeds {
   /** Instances that were not asked for by minUnits leave after this long without work. */
   idleTimeoutMs: number
   outstanding: () => number
+  /** Makes all instances but so many leave by themselves; resolves when they have been told. */
+  leave: (keep: number) => Promise<void>
   clock: Clock
   log: { warn (facts: object, message: string): void, debug (facts: object, message: string): void }
 }
@@ -35,6 +37,8 @@ export class DemandKeeper {
   #min: number
   #idleSince: number
   #assertedAt = -Infinity
+  /** Target of the last demand that was written or is about to be. */
+  #asked = 0
   #isStopped = false
   #cancel: () => void = () => {}
   #writing: Promise<void> = Promise.resolve()
@@ -50,6 +54,7 @@ export class DemandKeeper {
 
   /** Writes the first demand; resolves when it is on the board. */
   async start (): Promise<void> {
+    this.#asked = this.#target
     await this.#needs.board.put(this.#demand())
     this.#assertedAt = this.#needs.clock.now()
     this.#arm()
@@ -81,7 +86,11 @@ export class DemandKeeper {
   #write (now: number): void {
     this.#assertedAt = now
     const demand = this.#demand()
+    const isLess = demand.target < this.#asked
+    this.#asked = demand.target
     this.#writing = this.#writing.then(async () => {
+      // Told before less is wanted: afterwards the plan cancels them, and their own way of leaving is cut short.
+      if (isLess && !this.#isStopped) await this.#needs.leave(demand.target)
       if (!this.#isStopped) await this.#needs.board.put(demand)
     }).catch(error => {
       // Said again in ASSERT_MS: an outage of the store must not end the session.

@@ -1,11 +1,17 @@
 import { sleep, within, type Clock } from '../../core/clock.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
+import type { TaskInfo } from '../../store/placement-store.ts'
+import { hostFailureText } from './host-failure.ts'
 import type { BrokerRequest, RequestQueue } from './request-queue.ts'
 import { judge, type Outcome } from './retry.ts'
 import type { InstanceResult, ServiceInstance } from './service-instance.ts'
+import { Signal } from './signal.ts'
 
 /** How a task ended, as far as its dispatcher must know: by itself, or taken away (canceled, preempted, its node lost). */
 export type Fate = 'endedByItself' | 'takenAway'
+
+/** Why a dispatcher takes no more: it was told to, its instance cannot be reached, or the instance says that it has no service. */
+export type End = 'stopped' | 'instanceLost' | 'noService'
 
 /** What a dispatcher does with requests; the session implements it. */
 export interface Desk {
@@ -39,6 +45,11 @@ export class Dispatcher {
   /** Aborted: calls in flight are cut, their requests go back. */
   readonly #cut = new AbortController()
   #fate: Fate | undefined
+  #exit: TaskInfo['exit']
+  #noService = ''
+  /** Suspects that wait for this instance or have it. */
+  #suspects = 0
+  readonly #freed = new Signal()
   readonly #fateKnown: Promise<Fate>
   #tellFate!: (fate: Fate) => void
   #hasAnswered = false
@@ -51,38 +62,52 @@ export class Dispatcher {
     this.#fateKnown = new Promise(resolve => { this.#tellFate = resolve })
   }
 
+  /** With End `noService`: what the host said. */
+  get noService (): string { return this.#noService }
+
   /** Resolves when the last slot has ended: stopped, or the instance is of no use. Never rejects unless the desk does. */
-  async run (): Promise<'stopped' | 'instanceLost'> {
+  async run (): Promise<End> {
     const ends = await Promise.all(Array.from({ length: this.#needs.limits.slots }, () => this.#slot()))
     await this.#needs.instance.close()
-    return ends.includes('instanceLost') ? 'instanceLost' : 'stopped'
+    return ends.find(end => end === 'noService') ?? ends.find(end => end === 'instanceLost') ?? 'stopped'
   }
 
   /** Takes nothing new; what is in flight finishes (Canceling: the host still answers). */
   drain (): void { this.#stop.abort() }
 
   /** The task has ended: what is in flight goes back, judged by how it ended. */
-  end (fate: Fate): void {
+  end (fate: Fate, exit?: TaskInfo['exit']): void {
     this.#fate ??= fate
+    this.#exit ??= exit
     this.#tellFate(this.#fate)
     this.#stop.abort()
     this.#cut.abort()
   }
 
-  async #slot (): Promise<'stopped' | 'instanceLost'> {
+  async #slot (): Promise<End> {
     const { desk, instance, limits } = this.#needs
     const stop = this.#stop.signal
     for (;;) {
       const request = await desk.requests.take(stop)
       if (request === undefined) return 'stopped'
       if (!await desk.load(request)) continue
+      // Read once: what fails may make it a suspect, but only for the next time.
+      const isSuspect = request.isSuspect === true
+      if (isSuspect) this.#suspects++
+      if (this.#suspects === 0) this.inFlight++
+      else if (!await this.#turn(isSuspect)) {
+        if (isSuspect) this.#suspects--
+        desk.requests.putBack(request)
+        return 'stopped'
+      }
       desk.started(request)
-      this.inFlight++
       let result: InstanceResult
       try {
         result = await instance.call(request.envelope as Envelope, limits.operationTimeoutMs, this.#cut.signal)
       } finally {
         this.inFlight--
+        if (isSuspect) this.#suspects--
+        this.#freed.tell()
       }
       if (result.isLeaving === true) this.#stop.abort()
       if ('response' in result) {
@@ -92,14 +117,35 @@ export class Dispatcher {
         continue
       }
       const keeps = await this.#failed(request, result.outcome, result.why)
-      if (!keeps) { this.#stop.abort(); return 'instanceLost' }
+      if (keeps) continue
+      this.#stop.abort()
+      if (result.outcome !== 'initializeFailed') return 'instanceLost'
+      this.#noService = result.why
+      return 'noService'
     }
+  }
+
+  /**
+   * A suspect has the instance alone: when that host dies too, nobody else has lost a try by it. Waits until no call is in flight (a suspect), or no suspect
+   * is there (the others), and counts the call as in flight in the same moment. False: the dispatcher stops first.
+   */
+  async #turn (isSuspect: boolean): Promise<boolean> {
+    const { signal } = this.#stop
+    while (!signal.aborted && (isSuspect ? this.inFlight > 0 : this.#suspects > 0)) await this.#freed.next(this.#needs.clock, -1, signal)
+    if (signal.aborted) return false
+    this.inFlight++
+    return true
   }
 
   /** False: this instance takes no more requests. */
   async #failed (request: BrokerRequest, outcome: Outcome | 'broken', why: string): Promise<boolean> {
     const { desk, limits, log } = this.#needs
     const meant = outcome === 'broken' ? await this.#judgeBroken() : outcome === 'taskTakenAway' && this.#fate === 'endedByItself' ? 'instanceFailed' : outcome
+    if (meant === 'instanceFailed') {
+      request.isSuspect = true
+      // How the host ended tells more than how the connection did.
+      if (this.#exit !== undefined) why = hostFailureText(this.#exit)
+    }
     const verdict = judge(meant, request.tries, limits.resendLimit)
     log.warn({ clientId: request.clientKey, messageId: request.envelope?.messageId, taskId: this.taskId, outcome: meant, tries: verdict.tries, action: verdict.action, why }, 'call failed')
     request.tries = verdict.tries

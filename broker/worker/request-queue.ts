@@ -14,6 +14,8 @@ export interface BrokerRequest {
   envelope: Envelope | undefined
   /** For a call in the same exchange: where the answer goes. */
   readonly answer?: ((response: Envelope, isFault: boolean) => void) | undefined
+  /** A host died while it had this request: it may be why, so the next host has it alone. */
+  isSuspect?: boolean
   /** Set when nobody waits for it any more: it is skipped when its turn comes. */
   isDropped?: boolean
 }

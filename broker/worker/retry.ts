@@ -14,8 +14,8 @@ export const OUTCOMES = {
   taskTakenAway: { countsTry: false, keepsInstance: false },
   /** The host skipped the request because it is being preempted (Service_Preempted). */
   preempted: { countsTry: false, keepsInstance: false },
-  /** The host could not load its service (Service_InitializeFailed): another host may. */
-  initializeFailed: { countsTry: true, keepsInstance: false },
+  /** The host could not load its service (Service_InitializeFailed): another host may, and the request has not run. HPC Pack counts it and does not look at the limit. */
+  initializeFailed: { countsTry: false, keepsInstance: false },
 } as const satisfies Record<string, { countsTry: boolean, keepsInstance: boolean }>
 
 export type Outcome = keyof typeof OUTCOMES

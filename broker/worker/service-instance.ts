@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { cutText } from '../../core/cut-text.ts'
 import type { Envelope, Reading } from '../../wire/soap/envelope.ts'
 import type { SoapCaller } from '../../transport/channel.ts'
 import { dispatchIdHeader } from '../../wire/soap/hpc-headers.ts'
@@ -50,10 +51,10 @@ function answered (reading: Reading, action = ''): InstanceResult {
   const isLeaving = reading.preemption !== undefined
   if (reading.isFault) {
     const retry = readRetryOperationError(reading)
-    if (retry !== undefined) return { outcome: 'serviceAskedRetry', why: retry.reason, isLeaving }
+    if (retry !== undefined) return { outcome: 'serviceAskedRetry', why: cutText(retry.reason), isLeaving }
     const fault = readSessionFault(reading)
     if (fault?.name === 'Service_Preempted') return { outcome: 'preempted', why: 'the service instance is being preempted' }
-    if (fault?.name === 'Service_InitializeFailed') return { outcome: 'initializeFailed', why: 'the service could not be loaded' }
+    if (fault?.name === 'Service_InitializeFailed') return { outcome: 'initializeFailed', why: `the service host could not load its service: ${cutText(fault.context[0] ?? fault.reason)}` }
   }
   const { envelope } = reading
   return { response: envelope.action === '' && !reading.isFault ? { ...envelope, action } : envelope, isFault: reading.isFault, isLeaving }

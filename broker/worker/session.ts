@@ -14,7 +14,8 @@ import { ClientQueue } from './client-queue.ts'
 import { SessionCounters } from './counters.ts'
 import type { DemandKeeper } from './demand.ts'
 import { sessionDesk } from './desk.ts'
-import { DispatcherPool } from './dispatcher-pool.ts'
+import { DispatcherPool, FAILURES_THAT_TELL } from './dispatcher-pool.ts'
+import { hostFailureText } from './host-failure.ts'
 import { RequestQueue, type BrokerRequest } from './request-queue.ts'
 import { BROKER } from './session.states.ts'
 import { Settler } from './settler.ts'
@@ -24,9 +25,6 @@ import type { ServiceFacts } from './service-facts.ts'
 /** How a broker ends: destroyed (no trace left), suspended (durable, raised on the next call), or let go of after another broker took over. */
 export type Ending = 'destroyed' | 'suspended' | 'lost'
 
-/** Hosts that failed in a row, with no instance running, before waiting callers are told. */
-const FAILURES_THAT_TELL = 3
-
 export interface SessionNeeds {
   record: SessionRecord
   service: ServiceFacts
@@ -34,6 +32,8 @@ export interface SessionNeeds {
   demand: DemandKeeper
   events: TaskEvents
   connect: (task: TaskInfo, slots: number) => SoapCaller
+  /** Tells a host to end by itself; false: it does not take that. */
+  exitHost: (task: TaskInfo) => Promise<boolean>
   taskFateTimeoutMs: number
   clock: Clock
   log: Logger
@@ -67,6 +67,8 @@ export class BrokerSession {
   #why = ''
   #endedAs: 'Canceled' | 'Failed' | undefined
   #lastFailure: SessionView['lastFailure']
+  /** No instance runs, and the last attempts to start one have failed. */
+  #cannotStart: SoaError | undefined
   #disarm: () => void = () => {}
 
   constructor (needs: SessionNeeds) {
@@ -100,6 +102,7 @@ export class BrokerSession {
     this.#pool = new DispatcherPool({
       desk,
       connect: needs.connect,
+      exit: needs.exitHost,
       hasReply: action => service.hasReply(action),
       replyActionOf: action => service.replyActionOf(action),
       limits: {
@@ -114,7 +117,7 @@ export class BrokerSession {
       },
       clock,
       failed: error => this.fail(error),
-      changed: () => {},
+      changed: event => { if (event === 'added') this.#cannotStart = undefined },
       hostFailed: (task, inARow) => this.#hostFailed(task, inARow),
       log,
     })
@@ -229,26 +232,35 @@ export class BrokerSession {
   }
 
   /**
-   * A host that never took a call. Stored requests wait: the service may be mended, and then they run. Whoever waits for an answer in the same exchange is told,
-   * once it is plain that no instance comes.
+   * A host that never took a call. Stored requests wait: the service may be mended, and then they run. Whoever waits for an answer or for responses is told,
+   * once it is plain that no instance comes ([broker-behaviour] 4.8, where HPC Pack blacklists the nodes and fails the session in the end).
    */
   #hostFailed (task: TaskInfo, inARow: number): void {
     const { why = '', stderr = '' } = task.exit ?? {}
     this.#lastFailure = { taskId: task.id, node: task.node, at: task.at, why, stderr }
     this.#needs.log.warn({ taskId: task.id, node: task.node, why, stderr, inARow }, 'service host failed before it took a call')
     if (inARow < FAILURES_THAT_TELL || this.#pool.size > 0) return
-    const said = stderr.trim().split('\n').slice(-5).join(' | ')
-    for (const request of [...this.#direct]) request.refuse(new SoaError('Service_InitializeFailed', { why: said === '' ? why : `${why}: ${said}` }))
+    this.#cannotStart = new SoaError('Service_InitializeFailed', { why: hostFailureText({ code: null, signal: null, why, stderr }) })
+    for (const request of [...this.#direct]) request.refuse(this.#cannotStart)
+    for (const queue of this.#queues.values()) queue.changed.tell()
   }
 
   /** A request may be taken: the session is neither canceled, failed nor ending. */
   refuseUnlessTaking (): void {
-    const end = this.readEnd()
+    const end = this.#workEnd()
     if (end !== undefined) { this.counters.refused++; throw end }
   }
 
-  /** Why nothing more will come, for readers that have had all that is stored; undefined while work goes on. */
+  /**
+   * Why nothing more will come, for readers that have had all that is stored; undefined while work goes on. A service that cannot be started is told between
+   * the attempts: while one is under way a reader waits for what comes of it.
+   */
   readEnd (): SoaError | undefined {
+    const isTrying = this.#pool.size > 0 || this.#pool.tasks.some(({ state }) => state === 'Dispatching')
+    return this.#workEnd() ?? (isTrying || this.counters.outstanding === 0 ? undefined : this.#cannotStart)
+  }
+
+  #workEnd (): SoaError | undefined {
     switch (this.#life.state) {
       case 'Canceled': return new SoaError('Session_ValidateJobFailed_JobCanceled', { sessionId: this.sessionId })
       case 'Failed': return new SoaError('Broker_SessionFailure', { sessionId: this.sessionId, why: this.#why })
@@ -256,6 +268,9 @@ export class BrokerSession {
       default: return undefined
     }
   }
+
+  /** An idle session keeps so many service instances; the others are told to leave. */
+  async leave (keep: number): Promise<void> { await this.#pool.leave(keep) }
 
   /** An idle session gets its service instances back as soon as there is work. */
   workCame (): void { this.#needs.demand.look() }
@@ -366,7 +381,7 @@ export class BrokerSession {
       brokerUniqueId: this.uniqueId,
       counters: this.counters.view(),
       clients: [...this.#queues.values()].map(queue => this.#clients.get(queue.key)?.view() ?? dormant(queue)),
-      tasks: this.#pool.tasks.map(({ id, node, pid, state, capacity }) => ({ id, node, pid, state, capacity })),
+      tasks: this.taskInfos.map(({ id, node, pid, state, capacity, at, exit }) => ({ id, node, pid, state, capacity, at, exit })),
       bytes: await this.#needs.store.bytes(),
       ...(this.#lastFailure === undefined ? {} : { lastFailure: this.#lastFailure }),
     }
@@ -377,7 +392,8 @@ export class BrokerSession {
     await sleep(this.#needs.clock, ms, signal).catch(() => undefined)
   }
 
-  get taskInfos (): TaskInfo[] { return this.#pool.tasks }
+  /** Those that run or start, and behind them the latest that ended by themselves. */
+  get taskInfos (): TaskInfo[] { return [...this.#pool.tasks, ...this.#pool.ended] }
 }
 
 function dormant (queue: ClientQueue): SessionView['clients'][number] {

@@ -10,6 +10,7 @@ import type { ServiceRegistry } from '../../store/service-registry.ts'
 import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
 import type { SoapCaller } from '../../transport/channel.ts'
 import { DemandKeeper } from './demand.ts'
+import { exitHost } from './host-exit.ts'
 import { BrokerSession, type Ending } from './session.ts'
 import { ServiceFacts } from './service-facts.ts'
 import { operationsOf } from './description.ts'
@@ -86,11 +87,13 @@ export class WorkerSessions {
           callsPerUnit: Math.max(1, maxConcurrentCalls) * (1 + settings.serviceRequestPrefetchCount),
           idleTimeoutMs: settings.unitIdleTimeoutMs,
           outstanding: () => session.counters.outstanding,
+          leave: keep => session.leave(keep),
           clock,
           log,
         }),
         events,
         connect: (task, slots) => connect(task, slots, settings),
+        exitHost: task => exitHost(task, url => connect({ ...task, address: url }, 1, settings), log),
         taskFateTimeoutMs: settings.taskFateTimeoutMs,
         clock,
         log,

@@ -86,8 +86,12 @@ async function pages (api: HeadApi, query: { state?: string, service?: string, l
   return cursor === undefined ? { items } : { items, next: cursor }
 }
 
+const indented = (text: string): string[] => text.trimEnd().split('\n').map(line => `  ${line}`)
+
 function describe (session: Session): string[] {
   const { counters, endpoints, tasks = [], clients = [] } = session
+  // What never took a call is told by lastFailure, whose lines are not said twice.
+  const ends = tasks.flatMap(({ id, node, exit, at }) => exit === undefined || id === session.lastFailure?.taskId ? [] : [{ id, node, exit, at }])
   return [
     ...facts([
       ['session', session.sessionId],
@@ -100,7 +104,8 @@ function describe (session: Session): string[] {
       ['requests', counters === null ? null : `${counters.total}, ${counters.processed} done (${counters.faulted} faults), ${counters.processing} in work`]
     ]),
     ...(clients.length === 0 ? [] : ['', ...table(['CLIENT', 'STATE', 'REQUESTS', 'DONE', 'FAULTS'], clients.map(client => [client.clientId === '' ? '(default)' : client.clientId, client.state, client.total, client.processed, client.faulted]))]),
-    ...(session.lastFailure === undefined ? [] : ['', `last failed host: ${session.lastFailure.why} on ${session.lastFailure.node}, ${session.lastFailure.at}`, ...session.lastFailure.stderr.trimEnd().split('\n').map(line => `  ${line}`)]),
+    ...(session.lastFailure === undefined ? [] : ['', `last failed host: ${session.lastFailure.why} on ${session.lastFailure.node}, ${session.lastFailure.at}`, ...indented(session.lastFailure.stderr)]),
+    ...ends.flatMap(({ id, node, exit, at }) => ['', `host of task ${id} on ${node} ended, ${at}: ${exit.why}`, ...(exit.stderr.trim() === '' ? [] : indented(exit.stderr))]),
     ...(tasks.length === 0 ? [] : ['', ...table(['TASK', 'NODE', 'PID', 'STATE', 'CORES'], tasks.map(task => [task.id, task.node, task.pid ?? '', task.state, task.capacity]))])
   ]
 }

@@ -30,7 +30,7 @@ const seen: SessionSeen = {
     brokerUniqueId: 'u-1',
     counters: { total: 20, processed: 12, processing: 8, faulted: 0 },
     clients: [{ clientId: '', state: 'EndRequests', status: 'Processing', total: 20, flushed: 20, processed: 12, faulted: 0, endRequests: true }],
-    tasks: [{ id: '3-1', node: 'n1', pid: 4720, state: 'Running', capacity: 1 }],
+    tasks: [{ id: '3-1', node: 'n1', pid: 4720, state: 'Running', capacity: 1, at: '2026-01-02T03:04:05.000Z' }],
     bytes: 1048576
   }
 }

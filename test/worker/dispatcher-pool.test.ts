@@ -13,7 +13,8 @@ const task = (id: string, state: TaskState, more: Partial<TaskInfo> = {}): TaskI
   ({ id, sessionId: '7', node: 'n1', machineName: 'n1', state, capacity: 1, firstCoreIndex: 0, address: 'http://127.0.0.1:1/', at: '2026-01-01T00:00:00Z', ...more })
 
 /** A service instance at the pool's door: calls wait until the test answers them, or the signal cuts them. */
-function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {}) {
+function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {}, options: { takesExit?: boolean } = {}) {
+  const exits: string[] = []
   const requests = new RequestQueue()
   const events: string[] = []
   const calls: Array<{ messageId: string | undefined, answer: (result: CallResult) => void }> = []
@@ -39,6 +40,7 @@ function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {})
     desk,
     connect,
     hasReply: () => false,
+    exit: async ({ id }) => { exits.push(id); return options.takesExit ?? true },
     limits: {
       maxConcurrentCalls: 0,
       prefetch: limits.prefetch ?? 0,
@@ -60,7 +62,7 @@ function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {})
     requests.put(request)
     return request
   }
-  return { pool, requests, events, calls, done, givenUp, clock, put }
+  return { pool, requests, events, calls, done, givenUp, clock, put, exits }
 }
 
 const reply: CallResult = { outcome: 'answered', reading: { envelope: envelope('r'), batchId: -1, mustUnderstand: [], isFault: false, addressed: true } }

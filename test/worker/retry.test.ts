@@ -14,7 +14,7 @@ t.test('retry: a limit of 3 means at most four executions that count', async t =
 })
 
 t.test('retry: what is nobody\'s fault never counts, however often it happens', async t => {
-  for (const outcome of ['instanceUnreachable', 'taskTakenAway', 'preempted'] as const) {
+  for (const outcome of ['instanceUnreachable', 'taskTakenAway', 'preempted', 'initializeFailed'] as const) {
     t.same(judge(outcome, 3, 3), { action: 'requeue', tries: 3, keepsInstance: false }, outcome)
   }
 })
@@ -26,7 +26,7 @@ t.test('retry: a limit of 0 runs a request at most once, even when its host was 
     badReply: 'giveUp',
     instanceFailed: 'giveUp',
     taskTakenAway: 'giveUp', // it may have run
-    initializeFailed: 'giveUp',
+    initializeFailed: 'requeue', // there was no service to run it
     instanceUnreachable: 'requeue', // the service never saw it
     preempted: 'requeue', // the host says that it skipped it
   }

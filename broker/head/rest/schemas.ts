@@ -40,7 +40,14 @@ const client = object({
 }, { $id: 'Client' })
 
 const task = object({
-  id: text('never used twice'), node: text('node that it runs on'), pid: { type: ['integer', 'null'], description: 'of the service host' }, state: text('Queued, Dispatching, Running, Canceling, Finishing, Finished, Failed or Canceled'), capacity: count('cores')
+  id: text('never used twice'), node: text('node that it runs on'), pid: { type: ['integer', 'null'], description: 'of the service host' }, state: text('Queued, Dispatching, Running, Canceling, Finishing, Finished, Failed or Canceled'), capacity: count('cores'),
+  at: text('since when it is in this state', { format: 'date-time' }),
+  exit: object({
+    code: { type: ['integer', 'null'], description: 'exit status; null: it ended by a signal, or never was' },
+    signal: { type: ['string', 'null'] },
+    why: text('in words'),
+    stderr: text('its last lines on stderr, 20 of them or 4 KiB')
+  }, { description: 'how its service host ended' })
 }, { $id: 'Task' })
 
 const session = object({
