@@ -52,6 +52,49 @@ t.test('host: a module in node-soap\'s shape answers by callback, promise or val
   t.match(fault.text, /Value>\w+:Sender<.*no sums/s)
 })
 
+t.test('host: a node-soap module gets the headers, and its errors by callback are faults: an Error, or Fault in the words of either version, detail and all', async t => {
+  const code = `export default { CalcService: { BasicHttpBinding_ICalc: {
+    Add: (args, done) => { setImmediate(() => done(new Error('secret'))) },
+    Echo: (args, done) => done({ Fault: { faultcode: 'soap:Client', faultstring: 'bad \\u001b text', detail: { row: 7, why: ['a<b', null] } } }),
+    Big: (args, done) => done({ Fault: { Code: { Value: 'soap:Receiver' }, Reason: { Text: { _: 'later' } }, Detail: { 'no name': 1 } } }),
+    Sum: async () => { throw { Fault: { Code: { Value: 'soap:Sender' }, Reason: { Text: 'no sums' } } } },
+    Now: (args, done, headers) => done(null, { NowResult: new Date(headers.Clock.at[1]) }), Prims () {}, Ping () {}, Reset () {} } } }`
+  const host = await serve(t, code)
+  const fault = async (op: string): Promise<string> => {
+    const { status, text } = await host.call(12, action(op), element(op))
+    t.equal(status, 500, op)
+    return text
+  }
+  const plain = await fault('Add')
+  t.match(plain, /InternalServiceFault/)
+  t.notMatch(plain, /secret/, 'an Error is no fault of the contract')
+  t.match(await fault('Echo'), /Value>\w+:Sender<.*bad \ufffd text.*Detail><row xmlns="">7<\/row><why xmlns="">a&lt;b<\/why><why xmlns=""><\/why></s)
+  t.match(await fault('Big'), /has "no name", which is no name of an element/)
+  t.match(await fault('Sum'), /Value>\w+:Sender<.*no sums/s)
+  const headers = '<c:Clock xmlns:c="urn:c"><c:at>x</c:at><c:at>2026-01-02T03:04:05Z</c:at></c:Clock>'
+  t.match((await host.call(12, action('Now'), element('Now'), headers)).text, /NowResult>2026-01-02T03:04:05/)
+})
+
+t.test('host: a message of megabytes is cut before it goes into a fault, and the fault says so', async t => {
+  const code = service(`Add () { throw Error('x'.repeat(3e6)) }, Echo () { throw new SoapFault({ reason: 'y'.repeat(3e6) }) }, Big () { throw new RetryOperationError('z'.repeat(3e6)) },
+    Sum () { throw { Fault: { faultcode: 'Server', faultstring: 'w'.repeat(3e6) } } }`, 'import { SoapFault, RetryOperationError } from SERVICE')
+  const host = await serve(t, code, { details: true })
+  for (const [op, most] of [['Add', 400_000], ['Echo', 70_000], ['Big', 140_000], ['Sum', 70_000]] as const) {
+    const { status, text } = await host.call(12, action(op), element(op))
+    t.equal(status, 500)
+    t.match(text, /\[cut: 3000000 characters, the limit is 65536\]/, op)
+    t.ok(text.length < most, `${op}: ${text.length} characters`)
+  }
+})
+
+t.test('host: a reply larger than the broker takes is a fault that names the limit, not a reply that is lost', async t => {
+  const host = await serve(t, service('Echo: ({ text }) => ({ EchoResult: text.repeat(3000) })'), { maxMessageSize: 20_000 })
+  const { status, text } = await host.call(12, action('Echo'), element('Echo', '<text>0123456789</text>'))
+  t.equal(status, 500)
+  t.match(text, /:Receiver<.*the reply of Echo has \d+ bytes, the limit is 20000 \(maxMessageSize\)/s)
+  t.equal((await host.call(12, action('Echo'), element('Echo', '<text>x</text>'))).status, 200)
+})
+
 t.test('host: a one-way operation is answered 202 without a body, and its failure is only logged', async t => {
   const host = await serve(t, service('Ping () { throw Error(`lost`) }'))
   const reply = await host.call(11, action('Ping'), element('Ping', '<id>1</id>'))
