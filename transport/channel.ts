@@ -55,12 +55,6 @@ export interface DuplexChannel {
 /** A channel that is over, and why. */
 export class ChannelClosed extends Error {
   override readonly name = 'ChannelClosed'
-  /** It broke, where it could have been ended in order: whoever was there may come back. */
-  readonly isLost: boolean
-  constructor (why: string, isLost = false, options?: ErrorOptions) {
-    super(why, options)
-    this.isLost = isLost
-  }
 }
 
 /** Who hears what comes in on one channel. */

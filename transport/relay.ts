@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import type { Server as HttpServer } from 'node:http'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Logger } from '../core/log.ts'
 import { introduction } from './introduction.ts'
+import { endSoon, pass } from './pass.ts'
 
 /** What is known of a connection when it has to be decided where it goes: its first request line, and what came with it. */
 export interface ConnectionHead {
@@ -44,8 +45,6 @@ export interface RelayListener {
 }
 
 const KEEP_ALIVE_DELAY_MS = 30_000
-/** How long a client may take to close its side of a connection that is over. */
-const LINGER_MS = 2000
 const REQUEST_LINE = /^([A-Z]{1,32}) (\S+) HTTP\/1\.[01]\r?$/
 
 /**
@@ -63,7 +62,7 @@ export async function relayListener (options: RelayOptions): Promise<RelayListen
     socket.on('error', ignore)
     take(socket, options).then(destination => {
       if (destination === undefined || socket.destroyed) return
-      if ('to' in destination) { pass(socket, destination.to, destination.isIntroduced ?? false, log); return }
+      if ('to' in destination) { pass(socket, destination.to, { introduction: destination.isIntroduced === true ? introduction(socket) : undefined, unreachable: () => farewell(socket, '503 Service Unavailable'), log }); return }
       ours.delete(socket)
       socket.off('error', ignore)
       options.httpServer.emit('connection', socket)
@@ -150,47 +149,10 @@ function readHead (socket: Socket, maxHeadBytes: number, timeoutMs: number): Pro
   })
 }
 
-/** Bytes both ways for the rest of the connection's life. Each side may end its half first; an error on one side is an error on the other. */
-function pass (socket: Socket, path: string, isIntroduced: boolean, log: Logger): void {
-  const far = connect({ path, allowHalfOpen: true })
-  // It leaves with the first bytes of the connection, in one piece.
-  if (isIntroduced) far.write(introduction(socket), 'latin1')
-  let connected = false
-  far.once('connect', () => { connected = true })
-  far.on('error', error => {
-    if (!connected) {
-      log.warn({ path, err: error }, 'the process that a connection is for cannot be reached')
-      socket.unpipe(far)
-      farewell(socket, '503 Service Unavailable')
-    } else if (far.readableEnded) {
-      // It has said all it had to say and does not listen any more: the client shall get that, not a reset.
-      socket.unpipe(far)
-      socket.resume()
-    } else socket.resetAndDestroy()
-  })
-  far.once('end', () => endSoon(socket))
-  far.once('close', () => { if (connected && !far.readableEnded) socket.destroy() })
-  socket.once('close', () => far.destroy())
-  socket.pipe(far)
-  far.pipe(socket)
-}
-
 /** Says why in the one form that an HTTP client understands, and closes. */
 function farewell (socket: Socket, status: string): void {
   if (socket.destroyed) return
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
   socket.resume()
   endSoon(socket)
-}
-
-/**
- * Nothing more will be said on this socket. The client may still be sending, and closing under it would take the last words away, so it gets a moment
- * from when they have left.
- */
-function endSoon (socket: Socket): void {
-  let timer: NodeJS.Timeout | undefined
-  const begin = (): void => { timer = setTimeout(() => socket.destroy(), LINGER_MS) }
-  if (socket.writableFinished) begin()
-  else socket.once('finish', begin)
-  socket.once('close', () => clearTimeout(timer))
 }

@@ -37,8 +37,10 @@ export class BrokerClient {
   #left: Leaving | undefined
   /** Channels open for it; HTTP opens none. */
   #channels = 0
-  /** Its last channel was closed in order: it goes as soon as nothing is left to do. */
+  /** Its last channel was closed. */
   #isDeserted = false
+  /** It sends without waiting to hear that a request has arrived, as HPC's client does over net.tcp: when its channels are gone it has to begin its batch anew. */
+  #sendsBlindly = false
   /** Calls in the same exchange that are not answered yet. */
   #calls = 0
 
@@ -82,40 +84,48 @@ export class BrokerClient {
   }
 
   /**
-   * A channel is open for this client, until the result is called. When the last one is closed in order the client goes at once if it has nothing left to wait
-   * for ([broker-behaviour] 2.6); when it broke, whoever it was may come back, and the idle clock decides.
+   * A channel is open for this client, until the result is called. When the last one is closed, HPC's rules hold ([broker-behaviour] 2.6) for a client that sends
+   * blindly: what it has not flushed is forgotten, and it goes as soon as it has nothing to wait for. One that hears of each request knows what is here,
+   * and may come back for it: its idle clock decides.
    */
-  connect (): (isLost: boolean) => void {
+  connect (): () => void {
     this.#channels++
     this.#isDeserted = false
     let isOver = false
-    return isLost => {
+    return () => {
       if (isOver) return
       isOver = true
       if (--this.#channels > 0) return
-      this.#isDeserted = !isLost
+      this.#isDeserted = true
+      if (this.#sendsBlindly) this.queue.desert()
       this.#goIfDeserted()
     }
   }
 
   #goIfDeserted (): void {
-    if (this.#isDeserted && this.queue.outstanding === 0 && this.#calls === 0) this.#leave('gone')
+    const { queue } = this
+    if (this.#isDeserted && queue.outstanding === 0 && this.#calls === 0 && (this.#sendsBlindly || queue.endOfMessages || queue.total + queue.uncommitted === 0)) this.#leave('gone')
   }
 
   #leave (why: Leaving): void {
     if (!this.#life.fire(why)) return
     this.#left = why
+    this.queue.restart()
     this.#disarm?.()
     this.queue.changed.tell()
     this.#needs.gone(this, why)
   }
 
-  /** A request with UserData: stored. Resolves when the store has it. */
-  async accept (envelope: Envelope, batchId: number, signal: AbortSignal): Promise<void> {
+  /**
+   * A request with UserData: stored. Resolves when the store has it.
+   * @param isAcknowledged its sender is told so; one who is not sends blindly
+   */
+  async accept (envelope: Envelope, batchId: number, signal: AbortSignal, isAcknowledged = true): Promise<void> {
+    if (!isAcknowledged) this.#sendsBlindly = true
     this.refuseUnlessConnected()
     await this.#needs.throttle.open(signal)
     this.refuseUnlessConnected()
-    const refusal = await this.queue.accept(envelope, batchId)
+    const refusal = await this.queue.accept(envelope, batchId, isAcknowledged)
     if (refusal === 'olderBatch') throw new SoaError('InvalidArgument', { argument: 'HPCServer2008_Broker_ClientInstanceIdNS', why: `batch ${batchId} is over, a newer one has begun` })
     if (refusal === 'ended') throw new SoaError('Broker_EOMReject_EndRequests', {})
     this.#needs.throttle.add()

@@ -41,6 +41,8 @@ export class ClientQueue {
   #committedSeq = 0
   #endOfMessages = false
   #batchId = -1
+  /** Who sends this batch is still the one who began it, as far as is known here. */
+  #isBatchOurs = true
   #responses = 0
   #faults = 0
   #outstanding = 0
@@ -80,6 +82,7 @@ export class ClientQueue {
     this.#batchId = stored.batchId
     this.#responses = stored.responses
     this.#faults = stored.faults
+    this.#isBatchOurs = false
     for (const id of stored.uncommittedMessageIds) this.#seen.add(id)
     for (const seq of stored.outstanding) {
       const request: BrokerRequest = { clientKey: this.key, owner: this, seq, tries: 0, envelope: undefined }
@@ -92,15 +95,21 @@ export class ClientQueue {
     counters.faulted += stored.faults
   }
 
-  /** Takes a request: resolves when the store has it. A duplicate of this batch resolves too, and changes nothing. */
-  async accept (envelope: Envelope, batchId: number): Promise<Refusal | undefined> {
+  /**
+   * Takes a request: resolves when the store has it. A duplicate of this batch resolves too, and changes nothing.
+   * @param isAcknowledged its sender is told that it is here
+   */
+  async accept (envelope: Envelope, batchId: number, isAcknowledged = true): Promise<Refusal | undefined> {
     const { isDurable, requests, counters } = this.#needs
     await this.#needs.predecessorGone
     if (this.#endOfMessages) return 'ended'
     if (isDurable) {
-      if (batchId < this.#batchId) return 'olderBatch'
+      // HPC's client counts its batches from 0 in each process. Where the old process may be gone, a lower id is a new one's; an equal one too, if it cannot know what has arrived.
+      const isNewProcess = !this.#isBatchOurs && (batchId < this.#batchId || (batchId === this.#batchId && !isAcknowledged))
+      if (batchId < this.#batchId && !isNewProcess) return 'olderBatch'
+      this.#isBatchOurs = true
       // Whoever brings the new batch id first clears the way; the others of that batch wait until what they send cannot be taken for the old one.
-      if (batchId > this.#batchId) this.#starting = this.#startBatch(batchId)
+      if (batchId > this.#batchId || isNewProcess) this.#starting = this.#startBatch(batchId)
       await this.#starting
     }
     const messageId = envelope.messageId as string
@@ -132,6 +141,23 @@ export class ClientQueue {
   refused (error: unknown): void {
     this.#refusals = { count: this.#refusals.count + 1, last: error }
     this.changed.tell()
+  }
+
+  /** The next batch may be another process's, whatever its id. */
+  restart (): void { this.#isBatchOurs = false }
+
+  /** Its sender has left without having flushed, and cannot know what has arrived: a durable queue forgets it, an interactive one counts anew ([broker-behaviour] 2.6). */
+  desert (): void {
+    this.restart()
+    if (this.#uncommitted.length === 0) return
+    if (this.#needs.isDurable) {
+      this.#starting = this.#startBatch(-1)
+      this.#starting.catch(error => this.#needs.log.warn({ clientId: this.displayId, err: error as Error }, 'unflushed requests could not be removed yet'))
+    } else {
+      this.#committed += this.#uncommitted.length
+      this.#committedSeq = this.#uncommitted.at(-1)?.seq ?? this.#committedSeq
+      this.#uncommitted = []
+    }
   }
 
   /** A request stays in memory while there is room; else its turn reads it from the store. */

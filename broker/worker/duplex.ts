@@ -1,14 +1,14 @@
 import { SoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { answering, reply, replyFault } from '../../transport/answering.ts'
-import { ChannelClosed, type DuplexChannel, type DuplexEndpoint, type DuplexSession } from '../../transport/channel.ts'
+import type { DuplexChannel, DuplexEndpoint, DuplexSession } from '../../transport/channel.ts'
 import { serveContract } from '../../transport/serve-contract.ts'
 import { newMessageId } from '../../core/ids.ts'
 import type { Reading } from '../../wire/soap/envelope.ts'
 import { RESPONSE_SERVICE } from '../../wsdl/contracts.ts'
 import type { BrokerClient } from './broker-client.ts'
 import { controller } from './controller.ts'
-import { checkClientId, PLAIN_CLIENT_ID } from './front-end.ts'
+import { checkClientId, emptyAnswer, PLAIN_CLIENT_ID } from './front-end.ts'
 import type { BrokerSession } from './session.ts'
 
 /** What a session has on duplex channels (net.tcp, WebSocket): requests, controller, responses ([wire-contract] 4.1). */
@@ -36,7 +36,7 @@ class BoundClient {
   readonly #channel: DuplexChannel
   #key: string | undefined
   #connected: BrokerClient | undefined
-  #leave: (isLost: boolean) => void = () => {}
+  #leave: () => void = () => {}
 
   constructor (session: BrokerSession, channel: DuplexChannel) {
     this.#session = session
@@ -50,22 +50,20 @@ class BoundClient {
     const client = this.#session.client(clientId)
     // Purged or timed out, the same id comes back as a new object: the channel then keeps that one connected.
     if (client !== this.#connected && !this.#channel.signal.aborted) {
-      this.#leave(false)
+      this.#leave()
       this.#connected = client
       this.#leave = client.connect()
     }
     return client
   }
 
-  closed (): void {
-    const { reason } = this.#channel.signal
-    this.#leave(reason instanceof ChannelClosed && reason.isLost)
-  }
+  closed (): void { this.#leave() }
 }
 
 /**
  * A request on the raw channel ([wire-contract] 7): with UserData it is stored and nothing is sent back; without, the service's reply comes back on this channel.
- * A refusal is sent as a fault in both cases; HPC's client does not read it on the first way, so it is kept for its Flush or EndRequests too.
+ * A stored one that has a ReplyTo, which HPC's client never sends, is acknowledged with an empty reply, as over HTTP. A refusal is sent as a fault in all
+ * cases; HPC's client does not read it, so it is kept for its Flush or EndRequests too.
  */
 async function take (session: BrokerSession, channel: DuplexChannel, bound: BoundClient, reading: Reading, log: Logger): Promise<void> {
   const { signal } = channel
@@ -76,8 +74,10 @@ async function take (session: BrokerSession, channel: DuplexChannel, bound: Boun
     session.refuseUnlessTaking()
     client = bound.client(envelope.clientId ?? PLAIN_CLIENT_ID)
     if (envelope.userData !== undefined) {
-      await client.accept(envelope, reading.batchId, signal)
+      const isAcknowledged = reading.replyTo !== undefined
+      await client.accept(envelope, reading.batchId, signal, isAcknowledged)
       session.workCame()
+      if (isAcknowledged) await reply(channel, reading, emptyAnswer(envelope))
       return
     }
     client.refuseUnlessConnected()
@@ -86,7 +86,7 @@ async function take (session: BrokerSession, channel: DuplexChannel, bound: Boun
     const answer = await session.call(client, envelope, signal)
     if (!('oneWay' in answer)) await reply(channel, reading, answer.envelope)
   } catch (error) {
-    if (envelope.userData !== undefined) client?.refused(error)
+    if (envelope.userData !== undefined && reading.replyTo === undefined) client?.refused(error)
     await replyFault(channel, reading, error, log)
   }
 }

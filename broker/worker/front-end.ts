@@ -40,7 +40,7 @@ async function handle (session: BrokerSession, { reading, signal }: SoapRequest)
     if (envelope.userData !== undefined) {
       await client.accept(envelope, reading.batchId, signal)
       session.workCame()
-      return { envelope: empty(envelope) }
+      return { envelope: emptyAnswer(envelope) }
     }
     client.refuseUnlessConnected()
     if (session.service.isOneWay(action)) {
@@ -56,6 +56,6 @@ async function handle (session: BrokerSession, { reading, signal }: SoapRequest)
 }
 
 /** HPC's answer to a stored request: an empty body whose action is the request's + `Response` ([wire-contract] 5.8). */
-function empty (request: Envelope): Envelope {
+export function emptyAnswer (request: Envelope): Envelope {
   return { v: 1, soap: request.soap, enc: 'utf8', action: `${request.action}Response`, relatesTo: request.messageId, otherHeaders: [], prefixesInScope: [], body: new Uint8Array() }
 }

@@ -204,9 +204,9 @@ t.test('tcp: nothing is read while too many messages are in hand, and all are an
 t.test('tcp: a server pushes when it likes, and knows when the client has gone', async t => {
   let opened: (channel: DuplexChannel) => void = () => {}
   const opening = new Promise<DuplexChannel>(resolve => { opened = resolve })
-  let ended: (isLost: boolean) => void = () => {}
-  const over = new Promise<boolean>(resolve => { ended = resolve })
-  const pushing: DuplexEndpoint = { limits, open: channel => { opened(channel); return { message: async () => {}, closed: () => ended((channel.signal.reason as { isLost: boolean }).isLost) } } }
+  let ended: (why: string) => void = () => {}
+  const over = new Promise<string>(resolve => { ended = resolve })
+  const pushing: DuplexEndpoint = { limits, open: channel => { opened(channel); return { message: async () => {}, closed: () => ended((channel.signal.reason as Error).message) } } }
   const { url } = await serve(t, pushing)
   const got: string[] = []
   let came: () => void = () => {}
@@ -217,7 +217,7 @@ t.test('tcp: a server pushes when it likes, and knows when the client has gone',
   await all
   t.same(got, Array.from({ length: 100 }, (_, i) => `<n>${i}</n>`), 'in order')
   await client.close()
-  t.equal(await over, false, 'ended in order')
+  t.equal(await over, 'the client has ended the channel')
   await t.rejects(channel.send({ envelope: message('late') }), { name: 'ChannelClosed' })
 })
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { silent } from '../../core/log.ts'
-import { ChannelClosed, type DuplexChannel, type DuplexEndpoint, type OutgoingMessage } from '../../transport/channel.ts'
+import { ANONYMOUS, ChannelClosed, type DuplexChannel, type DuplexEndpoint, type OutgoingMessage } from '../../transport/channel.ts'
 import { duplexEndpoints } from '../../broker/worker/duplex.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
 import { userDataText } from '../../wire/soap/hpc-headers.ts'
@@ -29,9 +29,8 @@ function channelTo (endpoint: DuplexEndpoint, path: string) {
   const session = endpoint.open(channel)
   return {
     sent,
-    say: (envelope: Envelope, batchId = -1) => session.message({ ...reading(envelope), batchId }),
-    /** The connection ends in order, or breaks. */
-    close (isLost = false) { over.abort(new ChannelClosed('closed', isLost)); session.closed?.() },
+    say: (envelope: Envelope, batchId = -1, replyTo?: string) => session.message({ ...reading(envelope), batchId, replyTo }),
+    close () { over.abort(new ChannelClosed('closed')); session.closed?.() },
     stick () { isStuck = true },
     get bodies () { return sent.map(({ envelope }) => Buffer.from(envelope.body).toString()) },
   }
@@ -131,7 +130,7 @@ t.test('duplex: what an interactive client was sent is not sent again; what its 
   broken.stick()
   await broken.say(getResponses({ count: 2, resetToBegin: 'Current' })).catch(() => undefined)
   await settle(20)
-  broken.close(true)
+  broken.close()
   const again = responses()
   await again.say(getResponses({ clientData: 'callback-2' }))
   await settle(20)
@@ -221,14 +220,53 @@ t.test('duplex: a client whose last channel is closed in order goes when nothing
   t.equal(client.state, 'Disconnected')
 })
 
-t.test('duplex: after a broken channel the client has until its idle clock to come back', async t => {
-  const { front, session, clock } = await connect(t, { settings: { clientIdleTimeout: 1000 } })
+t.test('duplex: what HPC\'s client had not flushed goes with its last channel, so that the same client can begin again with the same batch id', async t => {
+  const { front, control, client } = await connect(t, { durable: true })
+  const [requests, controls] = [front(), control()]
+  await requests.say(stored(1), 0)
+  await controls.say(call(BROKER_CONTROLLER.operations.Flush, { count: 1, clientid: 'c', batchId: 0, timeoutThrottlingMs: 5000, timeoutFlushMs: 5000 }))
+  await settle(20)
+  await requests.say(stored(2), 0)
+  requests.close()
+  t.equal(client('c').queue.uncommitted, 1, 'its controller is still open')
+  controls.close()
+  const again = front()
+  await again.say(stored(2), 0)
+  await again.say(stored(3), 0)
+  const ending = control()
+  await ending.say(endRequests(2, { batchId: 0 }))
+  await settle(20)
+  t.match(ending.bodies, [/EndRequestsResponse/])
+  t.equal(client('c').queue.committed, 3)
+})
+
+t.test('duplex: a stored request with a ReplyTo is acknowledged, and stays when its channel is gone', async t => {
+  const { front, control, client } = await connect(t, { durable: true })
+  const requests = front()
+  await requests.say(stored(1), 4711, ANONYMOUS)
+  t.match(requests.sent, [{ envelope: { relatesTo: 'urn:uuid:1', action: 'urn:EchoResponse', body: Buffer.alloc(0) }, to: ANONYMOUS }])
+  requests.close()
+  t.equal(client('c').state, 'ClientConnected')
+  const again = front()
+  await again.say(stored(2), 4711, ANONYMOUS)
+  const ending = control()
+  await ending.say(endRequests(2, { batchId: 4711 }))
+  t.match(ending.bodies, [/EndRequestsResponse/])
+})
+
+t.test('duplex: an interactive client that left in the middle counts from zero when it comes back, and gets the rest of its responses', async t => {
+  let answer = (): void => {}
+  const waits = new Promise<void>(resolve => { answer = resolve })
+  const { front, control, responses } = await connect(t, { answer: async sent => { await waits; return { outcome: 'answered', reading: reading({ ...sent, action: 'urn:EchoResponse' }) } } })
   const requests = front()
   await requests.say(stored(1))
+  requests.close()
+  const [again, ending, pushed] = [front(), control(), responses()]
+  await again.say(stored(2))
+  await ending.say(endRequests(1))
+  await pushed.say(getResponses({ count: -1 }))
+  answer()
   await settle(20)
-  const client = session.client('c')
-  requests.close(true)
-  t.equal(client.state, 'ClientConnected')
-  await clock.advance(1000)
-  t.equal(client.state, 'Disconnected')
+  t.same(pushes(pushed.sent).sort(), ['1', '2'])
+  t.same(ends(pushed.sent), [{ count: 2, reason: 'Success' }])
 })

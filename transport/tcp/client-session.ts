@@ -49,7 +49,7 @@ export async function openTcp (url: string, options: TcpClientOptions, signal?: 
   const via = parseVia(url)
   if (via === undefined) throw new SoaError('InvalidArgument', { argument: 'address', why: `net.tcp://HOST:PORT/PATH is expected, not ${url.slice(0, 200)}` })
   const session = new ClientSession(url, via, options)
-  const stop = (): void => session.abort(new ChannelClosed('given up before it was open', true, { cause: signal?.reason }))
+  const stop = (): void => session.abort(new ChannelClosed('given up before it was open', { cause: signal?.reason }))
   if (signal?.aborted === true) stop()
   signal?.addEventListener('abort', stop, { once: true })
   try {
@@ -91,7 +91,7 @@ class ClientSession implements TcpChannel {
     this.#codec = codec
     this.#decoder = new FrameDecoder({ of: 'server', maxMessageSize: limits.maxMessageSize })
     this.opening = new Promise((resolve, reject) => { this.#opened = resolve; this.#refused = reject })
-    this.#disarm = clock.after(connectTimeoutMs, () => this.abort(new ChannelClosed(`no answer of ${via.baseUrl} within ${connectTimeoutMs} ms`, true)))
+    this.#disarm = clock.after(connectTimeoutMs, () => this.abort(new ChannelClosed(`no answer of ${via.baseUrl} within ${connectTimeoutMs} ms`)))
     const { hostname, port } = addressOf(via.baseUrl)
     this.#socket = options.socketPath === undefined ? connectSocket({ host: hostname, port, noDelay: true, keepAlive: true }) : connectSocket({ path: options.socketPath })
     this.#writer = new CoalescingWriter(this.#socket)
@@ -100,7 +100,7 @@ class ClientSession implements TcpChannel {
       decoder: this.#decoder,
       take: frame => this.#take(frame),
       failed: error => this.abort(error),
-      ended: () => this.abort(new ChannelClosed(this.#saidEnd ? 'the server has closed the connection' : 'the server has closed the connection without End', !this.#saidEnd)),
+      ended: () => this.abort(new ChannelClosed(this.#saidEnd ? 'the server has closed the connection' : 'the server has closed the connection without End')),
     })
     const words = preamble({ via: url, contentType })
     this.#socket.write(options.tls === undefined ? Buffer.concat([words, PREAMBLE_END]) : Buffer.concat([words, upgradeRequest(SSL_TLS)]))
@@ -110,7 +110,7 @@ class ClientSession implements TcpChannel {
 
   #watch (socket: Socket): void {
     socket.on('error', error => this.abort(error))
-    socket.once('close', () => this.abort(new ChannelClosed('the connection broke', true)))
+    socket.once('close', () => this.abort(new ChannelClosed('the connection broke')))
   }
 
   #take (frame: Frame): void | Promise<void> {
@@ -156,7 +156,7 @@ class ClientSession implements TcpChannel {
     } catch (error) {
       return Promise.reject(error as Error)
     }
-    return this.#writer.write([sizedHead(payload.length), payload]).catch(error => { throw new ChannelClosed('the connection broke', true, { cause: error }) })
+    return this.#writer.write([sizedHead(payload.length), payload]).catch(error => { throw new ChannelClosed('the connection broke', { cause: error }) })
   }
 
   end (): void {
@@ -184,7 +184,7 @@ class ClientSession implements TcpChannel {
     if (this.#over.signal.aborted) return
     this.#disarm()
     this.#pump.stop()
-    const reason = error instanceof ChannelClosed ? error : new ChannelClosed(error instanceof Error ? error.message : String(error), true, { cause: error })
+    const reason = error instanceof ChannelClosed ? error : new ChannelClosed(error instanceof Error ? error.message : String(error), { cause: error })
     this.#over.abort(reason)
     if (this.#isOpen) this.#options.closed?.(reason)
     else this.#refused(error)

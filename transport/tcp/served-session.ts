@@ -122,7 +122,7 @@ export class ServedSession implements DuplexChannel {
     } catch (error) {
       return Promise.reject(error as Error)
     }
-    return this.#writer.write(pieces).catch(error => { throw new ChannelClosed('the connection broke', true, { cause: error }) })
+    return this.#writer.write(pieces).catch(error => { throw new ChannelClosed('the connection broke', { cause: error }) })
   }
 
   end (): void {
@@ -153,7 +153,7 @@ export class ServedSession implements DuplexChannel {
   }
 
   /** The connection is gone, or of no more use. */
-  lost (why: string): void { this.#finish(new ChannelClosed(why, true)) }
+  lost (why: string): void { this.#finish(new ChannelClosed(why)) }
 
   #finish (reason: ChannelClosed): void {
     if (this.#over.signal.aborted) return
