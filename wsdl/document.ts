@@ -156,9 +156,12 @@ function headerParts (bindings: readonly Binding[], message: QName): Set<string>
   return parts
 }
 
+/** The portType's name in that of a contract: a .NET interface's full name ends in it. */
+export const localOfContract = (contract: string): string => contract.slice(Math.max(contract.lastIndexOf('.'), contract.lastIndexOf('}')) + 1)
+
 /** The operations of one portType. `contract` is its name, or a .NET interface's full name that ends in it; empty: the only one there is. */
 export function operationsOf (wsdl: WsdlDocument, contract: string): readonly WsdlOperation[] {
-  const local = contract.slice(Math.max(contract.lastIndexOf('.'), contract.lastIndexOf('}')) + 1)
+  const local = localOfContract(contract)
   const names = wsdl.portTypes
   const chosen = local === '' ? names.length === 1 ? names[0] : undefined : names.find(n => n === local)
   if (chosen === undefined) {

@@ -18,6 +18,9 @@ const MOST_DOCUMENTS = 1000
 const DEEPEST = 100
 
 const ABSOLUTE = /^[a-z][a-z0-9+.-]+:/i
+export const isAbsolute = (location: string): boolean => ABSOLUTE.test(location)
+
+export const textOf = (documents: Documents, path: string): string | undefined => documents instanceof Map ? documents.get(path) : (documents as Readonly<Record<string, string>>)[path]
 
 /** Where `location`, found in `from`, is: a key of the map; undefined: nowhere. */
 export function resolveLocation (documents: Documents, from: string, location: string): string | undefined {
@@ -40,7 +43,7 @@ export function gather (documents: Documents, main: string): Gathered {
   const missing: Array<{ document: string, location: string, namespace: string }> = []
   const read = (path: string): XmlNode => {
     if (seen.size > MOST_DOCUMENTS) throw new SoaError('badContract', { document: main, why: `it is made of more than ${MOST_DOCUMENTS} documents` })
-    const text = documents instanceof Map ? documents.get(path) : (documents as Record<string, string>)[path]
+    const text = textOf(documents, path)
     if (text === undefined) throw new SoaError('badContract', { document: path, why: 'the document is not there' })
     try {
       return readTree(text, { maxDepth: DEEPEST })[0] as XmlNode

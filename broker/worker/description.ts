@@ -1,7 +1,8 @@
 import type { Logger } from '../../core/log.ts'
 import type { RegisteredService } from '../../store/service-registry.ts'
 import { loadWsdl, operationsOf as contractOperations } from '../../wsdl/document.ts'
-import { singleWsdl } from '../../wsdl/splice.ts'
+import { helpPage } from '../../wsdl/help-page.ts'
+import { httpEndpoint, ServedWsdl } from '../../wsdl/served-wsdl.ts'
 import type { SoapEndpoint } from '../../transport/channel.ts'
 import type { ServiceFacts, ServiceOperation } from './service-facts.ts'
 
@@ -17,16 +18,14 @@ export function operationsOf (registered: RegisteredService, contract: string, l
   }
 }
 
-/** `?wsdl` and `?singleWsdl` of a session, with the address that the caller used; a few words for people without a query. */
-export function describeSession (session: { sessionId: string, isDurable: boolean, service: ServiceFacts }): NonNullable<SoapEndpoint['get']> {
+/** GET of a session's endpoint: its service's WSDL with the address that the caller used, and without a query a page that says what is here. */
+export function describeSession ({ sessionId, isDurable, service }: { sessionId: string, isDurable: boolean, service: ServiceFacts }): NonNullable<SoapEndpoint['get']> {
+  const { registered, contract } = service
+  const served = registered.wsdlFile === undefined ? undefined : new ServedWsdl(registered.documents, registered.wsdlFile, contract)
   return async ({ path, query, baseUrl }) => {
-    const { registered } = session.service
-    const address = `${baseUrl}${path}`
-    if (query === '') {
-      const wsdl = registered.wsdlFile === undefined ? 'It has no WSDL.' : `Its WSDL: ${address}?wsdl`
-      return { status: 200, contentType: 'text/plain; charset=utf-8', body: `Session ${session.sessionId} (${session.isDurable ? 'durable' : 'interactive'}) of service ${registered.name}. ${wsdl}\nSend SOAP 1.1 or 1.2 to ${address}\n` }
-    }
-    if (registered.wsdlFile === undefined || !/^(?:wsdl|singlewsdl)$/i.test(query)) return undefined
-    return { status: 200, contentType: 'text/xml; charset=utf-8', body: singleWsdl(registered.documents, registered.wsdlFile, { address: () => address }) }
+    const url = `${baseUrl}${path}`
+    if (query !== '') return served?.answer(query, httpEndpoint(url))
+    const about = `This is session ${sessionId}, which is ${isDurable ? 'durable' : 'interactive'}. A call is answered in the same exchange; a request with HPC's UserData header is kept, and its response is pulled at ${url.replace(/\/$/, '')}/Controller.`
+    return { status: 200, contentType: 'text/html; charset=utf-8', body: helpPage({ title: `Service ${registered.name}`, about, url, queries: served?.queries ?? [], operations: served?.operations ?? [] }) }
   }
 }

@@ -12,13 +12,16 @@ export class ServiceFacts {
   /** 0: as many as the task has cores. */
   readonly maxConcurrentCalls: number
   readonly operations: readonly ServiceOperation[]
+  /** As the registration file names it; empty: the only one of the WSDL. */
+  readonly contract: string
   readonly #byAction: ReadonlyMap<string, ServiceOperation>
 
-  constructor (registered: RegisteredService, settings: Settings, maxConcurrentCalls: number, operations: readonly ServiceOperation[]) {
+  constructor (registered: RegisteredService, settings: Settings, maxConcurrentCalls: number, operations: readonly ServiceOperation[], contract = '') {
     this.registered = registered
     this.settings = settings
     this.maxConcurrentCalls = maxConcurrentCalls
     this.operations = operations
+    this.contract = contract
     this.#byAction = new Map(operations.map(operation => [operation.action, operation]))
   }
 

@@ -60,8 +60,8 @@ export class WorkerSessions {
     const registered = await services.get(record.service, record.version)
     const registration = parseRegistration(registered.config, registered.file)
     const settings = sessionSettings(defaults, registration.broker, record.settings)
-    const { maxConcurrentCalls } = registration.service
-    const service = new ServiceFacts(registered, settings, maxConcurrentCalls, operationsOf(registered, registration.service.contract, log))
+    const { maxConcurrentCalls, contract } = registration.service
+    const service = new ServiceFacts(registered, settings, maxConcurrentCalls, operationsOf(registered, contract, log), contract)
     const store = await openStore(record, settings)
     try {
       const session: BrokerSession = new BrokerSession({

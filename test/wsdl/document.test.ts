@@ -1,13 +1,9 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import { SoaError } from '../../core/errors.ts'
 import { loadWsdl, operationsOf } from '../../wsdl/document.ts'
 import { resolveLocation } from '../../wsdl/imports.ts'
 import { readBody } from '../../wsdl/schema/reader.ts'
-import { writeElement } from '../../wsdl/schema/writer.ts'
-import { singleWsdl, spliceWsdl } from '../../wsdl/splice.ts'
-import { cases, difference, documents, forms, load, vectors } from './cases.ts'
+import { forms, load } from './cases.ts'
 
 function refusal (act: () => unknown): SoaError {
   try { act() } catch (error) { if (error instanceof SoaError) return error; throw error }
@@ -126,38 +122,4 @@ t.test('locations: relative to where they stand, as paths and as URLs, or keys a
   t.equal(resolveLocation(keys('http://h/x.xsd'), '/a/w.wsdl', 'http://h/x.xsd'), 'http://h/x.xsd')
   t.equal(resolveLocation(keys('a.xsd'), 'w.wsdl', 'b.xsd'), undefined)
   t.equal(resolveLocation(keys('a%.xsd'), 'w.wsdl', 'a%.xsd'), 'a%.xsd')
-})
-
-t.test('splice: only addresses and locations change, every other byte stays', async t => {
-  const text = `\ufeff<?xml version="1.0"?>\r\n<!-- <soap:address location="http://no"/> --><w:definitions xmlns:w="http://schemas.xmlsoap.org/wsdl/" xmlns:s="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:s12='http://schemas.xmlsoap.org/wsdl/soap12/'
- xmlns:a="http://www.w3.org/2005/08/addressing" xmlns:xs="http://www.w3.org/2001/XMLSchema" note="a > b \u{1F600}"><w:documentation>location="http://no"</w:documentation><w:types><xs:schema><xs:import  namespace = 'u'  schemaLocation = 'x.xsd'
- /><xs:include schemaLocation="y.xsd"></xs:include></xs:schema></w:types><w:import location="z.wsdl" namespace="n"/><w:service name="S"><w:port name="p"><s:address location="http://old/1"/></w:port>
- <w:port name="q" other:location="http://no" xmlns:other="o"><s12:address   location='http://old/2' /><a:EndpointReference><a:Address>http://old/2</a:Address></a:EndpointReference></w:port></w:service><a:Address>http://no</a:Address></w:definitions>`
-  const changed = spliceWsdl(text, { address: old => `${old}?a&"b`, location: old => `?${old}` })
-  t.equal(changed, text.replace('"http://old/1"', '"http://old/1?a&amp;&quot;b"').replace("'http://old/2'", '"http://old/2?a&amp;&quot;b"').replace('<a:Address>http://old/2<', '<a:Address>http://old/2?a&amp;&quot;b<')
-    .replace("'x.xsd'", '"?x.xsd"').replace('"y.xsd"', '"?y.xsd"').replace('"z.wsdl"', '"?z.wsdl"'))
-  t.equal(spliceWsdl(text, {}), text)
-  t.equal(refusal(() => spliceWsdl('<a', {}, 'w')).fault, 'badContract')
-})
-
-t.test('singleWsdl: the one document means the same as the many', async t => {
-  const all = cases()
-  for (const name of new Set(all.map(c => c.wsdl))) {
-    const single = singleWsdl(documents(name), 'split.wsdl', { address: () => 'http://new/' })
-    t.notMatch(single, /schemaLocation/, name)
-    const [many, one] = [load(name, 'split'), loadWsdl({ 'one.wsdl': single }, 'one.wsdl')]
-    t.same(one.operations, many.operations, `${name}: operations`)
-    t.same(one.services[0]?.ports.map(p => p.address), ['http://new/', 'http://new/'])
-    for (const { operation, isReply, values, messages } of all.filter(c => c.wsdl === name)) {
-      const element = one.operations.find(o => o.name === operation)?.[isReply ? 'outputElement' : 'inputElement'] as string
-      const read = readBody(one.schema, messages[0]?.body as string, [])?.value
-      t.equal(difference(values as null, read), undefined, `${name}.${operation}: reads`)
-      t.equal(writeElement(one.schema, element, read), writeElement(many.schema, element, read), `${name}.${operation}: writes the same`)
-    }
-  }
-})
-
-t.test('singleWsdl: a document that is one already stays as it is', async t => {
-  const text = readFileSync(join(vectors, 'wsdl/orders/flat.wsdl'), 'utf8')
-  t.equal(singleWsdl({ 'flat.wsdl': text }, 'flat.wsdl'), text)
 })

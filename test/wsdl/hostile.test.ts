@@ -1,9 +1,9 @@
 /** Bytes spoiled by chance (the same every time): whatever comes in, readers answer with one of their own refusals, and never with a bug. */
 import t from 'tap'
-import { isSoaError } from '../../core/errors.ts'
+import { isSoaError, SoaError } from '../../core/errors.ts'
 import { loadWsdl } from '../../wsdl/document.ts'
 import { readBody } from '../../wsdl/schema/reader.ts'
-import { singleWsdl } from '../../wsdl/splice.ts'
+import { httpEndpoint, ServedWsdl } from '../../wsdl/served-wsdl.ts'
 import { cases, documents, load } from './cases.ts'
 
 const ROUNDS = Number(process.env.ROUNDS ?? 3000)
@@ -55,7 +55,8 @@ t.test('contracts: spoiled WSDLs are loaded or refused, never a bug', async t =>
     const text = spoil(texts[i % texts.length] as string, pick)
     try {
       loadWsdl({ w: text }, 'w')
-      singleWsdl({ w: text }, 'w', { address: () => 'http://x/' })
+      const served = new ServedWsdl({ w: text }, 'w')
+      for (const query of ['wsdl', 'singleWsdl']) if (served.answer(query, httpEndpoint('http://x/'))?.status !== 200) throw new SoaError('badContract', { document: 'w', why: query })
     } catch (error) {
       refused++
       if (!isSoaError(error, 'badContract', 'badXml')) { t.fail(`${error instanceof Error ? error.stack : String(error)}`); return }
