@@ -1,5 +1,8 @@
-import { escapeAttribute } from '../xml/characters.ts'
+import { escapeAttribute, NAME } from '../xml/characters.ts'
 import type { Scope } from './envelope.ts'
+
+/** Pieces bigger than this count as using all prefixes, without a look. */
+const LOOK_INTO_BYTES = 1024
 
 /** One declaration as it stands in a start tag, with the blank before it. */
 export const declaration = (prefix: string, uri: string): string => prefix === '' ? ` xmlns="${escapeAttribute(uri)}"` : ` xmlns:${prefix}="${escapeAttribute(uri)}"`
@@ -10,4 +13,16 @@ export function freePrefix (wish: string, namespace: string, scope: Scope): stri
     const prefix = n === 0 ? wish : `${wish}${n}`
     if (scope.every(([known, uri]) => known !== prefix || uri === namespace)) return prefix
   }
+}
+
+/** The piece of XML may use the prefix: in a name, or in a value, which nobody can tell from other text. */
+export function mentions (bytes: Buffer, prefix: string): boolean {
+  if (bytes.length > LOOK_INTO_BYTES || bytes.includes('&#')) return true
+  const length = Buffer.byteLength(prefix)
+  for (let at = bytes.indexOf(prefix); at >= 0; at = bytes.indexOf(prefix, at + 1)) {
+    // A name that begins or goes on here is another name; behind a colon stands a local name.
+    const before = NAME[bytes[at - 1] ?? 0]; const after = NAME[bytes[at + length] ?? 0]
+    if (before === 0 && (after === 0 || after === 3)) return true
+  }
+  return false
 }

@@ -1,15 +1,11 @@
 import { SoaError } from '../../core/errors.ts'
-import { NAME } from '../xml/characters.ts'
 import { qname } from '../xml/events.ts'
 import { TOKEN, XmlScanner, type Token } from '../xml/scan.ts'
 import { toUtf8 } from './encoding.ts'
-import { HPC, OLD_WSA, SOAP11, SOAP12, WSA, WSA_NONE, type Envelope, type QName, type Reading, type Scope, type SoapVersion } from './envelope.ts'
-import { HPC_HEADER } from './hpc-headers.ts'
-import { declaration } from './prefixes.ts'
+import { SOAP11, SOAP12, WSA, type QName, type Reading, type Scope, type SoapVersion } from './envelope.ts'
+import { nothingFound, readingOf, takeHeader, type Found, type HeaderElement } from './headers.ts'
+import { declaration, mentions } from './prefixes.ts'
 
-const WSSE = 'http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd'
-/** Headers bigger than this take all declarations in force along, without a look whether they use them. */
-const LOOK_INTO_BYTES = 1024
 const NOBODY: Scope = []
 
 export interface ReadOptions {
@@ -20,29 +16,6 @@ export interface ReadOptions {
   readonly soap?: SoapVersion | undefined
   /** Of the media type; see encoding.ts `toUtf8`. */
   readonly charset?: string | undefined
-}
-
-/** What the header block says, as it is found. */
-interface Found {
-  action?: string
-  noneAction?: string
-  /** A header named Action in any other namespace: where SOAP 1.1 hosts put it ([broker-behaviour] 4.5). */
-  strayAction?: string
-  messageId?: string
-  hpcMessageId?: string
-  relatesTo?: string
-  /** The same by an older WS-Addressing. */
-  old: { action?: string, messageId?: string, relatesTo?: string }
-  to?: string
-  replyTo?: string
-  clientId?: string
-  batchId?: number
-  requestAction?: string
-  preemption?: number
-  userData?: Uint8Array
-  addressed: boolean
-  others: Uint8Array[]
-  mustUnderstand: QName[]
 }
 
 /** One for all messages, since reading is synchronous: its tables are then allocated once. */
@@ -72,7 +45,7 @@ function read (bytes: Uint8Array, options: ReadOptions): Reading {
     throw scanner.bad(`the media type is that of SOAP ${options.soap === 11 ? '1.1' : '1.2'}, the envelope's namespace that of SOAP ${soap === 11 ? '1.1' : '1.2'}`)
   }
 
-  const found: Found = { old: {}, addressed: false, others: [], mustUnderstand: [] }
+  const found = nothingFound()
   let part = child(namespace)
   if (part === 'Header') {
     readHeader(namespace, options.limits.maxHeaderBytes, found)
@@ -95,31 +68,7 @@ function read (bytes: Uint8Array, options: ReadOptions): Reading {
   if (behind !== undefined) throw scanner.bad(`an element ${behind.slice(0, 80)} behind Body`)
   scanner.next()
 
-  const envelope: Envelope = {
-    v: 1,
-    soap,
-    enc: 'utf8',
-    action: found.action ?? found.noneAction ?? found.old.action ?? (options.soapAction || found.strayAction) ?? '',
-    messageId: found.messageId ?? found.hpcMessageId ?? found.old.messageId,
-    relatesTo: found.relatesTo ?? found.old.relatesTo,
-    clientId: found.clientId,
-    userData: found.userData,
-    otherHeaders: found.others,
-    prefixesInScope,
-    body
-  }
-  return {
-    envelope,
-    batchId: found.batchId ?? -1,
-    requestAction: found.requestAction,
-    to: found.to,
-    replyTo: found.replyTo,
-    preemption: found.preemption,
-    mustUnderstand: found.mustUnderstand,
-    bodyElement,
-    isFault,
-    addressed: found.addressed
-  }
+  return readingOf(found, { soap, enc: 'utf8', soapAction: options.soapAction, prefixesInScope, body, bodyElement, isFault })
 }
 
 /** The next element in Envelope: its local name if it is SOAP's own, else its whole name; undefined at Envelope's end. */
@@ -141,7 +90,8 @@ function readHeader (soapNamespace: string, maxHeaderBytes: number, found: Found
   }
   // The tag itself counts too, and it may be all that there is.
   if (scanner.at - from > maxHeaderBytes) throw new SoaError('overLimit', { setting: 'maxHeaderBytes', limit: maxHeaderBytes, value: headerSize(from) })
-  while (scanner.depth >= 2) if (next() === TOKEN.start) readOne(soapNamespace, outer, found, next)
+  const element = new TextHeader(outer, next)
+  while (scanner.depth >= 2) if (next() === TOKEN.start) takeHeader(element, soapNamespace, found)
 }
 
 /** How big the block is in all, for the one who has to make it smaller; as far as it can be read. */
@@ -152,93 +102,35 @@ function headerSize (from: number): number {
   return scanner.at - from
 }
 
-function readOne (soapNamespace: string, outer: Scope, found: Found, next: () => Token): void {
-  const namespace = scanner.namespace()
-  const local = scanner.local()
-  const text = (): string => scanner.elementText(`header ${local}`, next).trim()
-  const skip = (): void => { while (scanner.depth >= 3) next() }
-  const once = (field: keyof Found): void => { if (found[field] !== undefined) throw scanner.bad(`header ${local} is there twice`) }
-  const put = <F extends 'action' | 'noneAction' | 'messageId' | 'hpcMessageId' | 'to' | 'requestAction'>(field: F): void => {
-    once(field)
-    const value = text()
-    if (value !== '') found[field] = value
-  }
-  const number = (field: 'batchId' | 'preemption'): void => {
-    once(field)
-    const value = text()
-    if (!/^[+-]?\d{1,10}$/.test(value)) throw scanner.bad(`header ${local} is no whole number`)
-    found[field] = Number(value)
-  }
+/** The header element whose start tag is the scanner's current token. */
+class TextHeader implements HeaderElement {
+  readonly #outer: Scope
+  readonly #next: () => Token
+  constructor (outer: Scope, next: () => Token) { this.#outer = outer; this.#next = next }
 
-  if (namespace === WSA) {
-    found.addressed = true
-    switch (local) {
-      case 'Action': return put('action')
-      case 'MessageID': return put('messageId')
-      case 'To': return put('to')
-      case 'RelatesTo': {
-        // A message may relate to others in other ways; only "this is the reply to" is a field of ours.
-        const relationship = scanner.attribute('', 'RelationshipType')
-        if (found.relatesTo !== undefined || (relationship !== undefined && relationship !== `${WSA}/reply`)) break
-        found.relatesTo = text()
-        return
-      }
-      case 'ReplyTo': {
-        const address = endpointAddress(next)
-        if (address !== undefined) found.replyTo = address
-        return
-      }
-      case 'FaultTo': case 'From': return skip()
-    }
-  } else if (namespace === HPC) {
-    switch (local) {
-      case HPC_HEADER.clientId: once('clientId'); found.clientId = scanner.elementText(`header ${local}`, next); return
-      case HPC_HEADER.userData: once('userData'); found.userData = selfContained(outer, skip); return
-      case HPC_HEADER.messageId: return put('hpcMessageId')
-      case HPC_HEADER.requestAction: return put('requestAction')
-      case HPC_HEADER.clientInstanceId: return number('batchId')
-      case HPC_HEADER.preemption: return number('preemption')
-    }
-  } else if (namespace === WSA_NONE) {
-    if (local === 'Action') return put('noneAction')
-    if (local === 'To') return put('to')
-  } else if (namespace === WSSE && local === 'Security') return skip()
-  else if (OLD_WSA.includes(namespace)) {
-    const field = local === 'Action' ? 'action' : local === 'MessageID' ? 'messageId' : local === 'RelatesTo' ? 'relatesTo' : undefined
-    if (field === undefined || found.old[field] !== undefined) return skip()
-    const value = text()
-    if (value !== '') found.old[field] = value
-    return
-  }
+  namespace (): string { return scanner.namespace() }
+  local (): string { return scanner.local() }
+  attribute (namespace: string, local: string): string | undefined { return scanner.attributeCount === 0 ? undefined : scanner.attribute(namespace, local) }
+  bad (why: string): SoaError { return scanner.bad(why) }
+  text (): string { return scanner.elementText(`header ${scanner.local()}`, this.#next) }
+  skip (): void { while (scanner.depth >= 3) this.#next() }
 
-  if (isForUs(soapNamespace)) found.mustUnderstand.push(qname(namespace, local))
-  found.others.push(selfContained(outer, () => {
-    if (local !== 'Action' || found.strayAction !== undefined) return skip()
-    let action = ''
+  address (): string | undefined {
+    let address: string | undefined
     while (scanner.depth >= 3) {
-      const token = next()
-      if (token === TOKEN.text || token === TOKEN.cdata) action += scanner.value(token)
+      if (this.#next() === TOKEN.start && scanner.depth === 4 && scanner.namespace() === WSA && scanner.local() === 'Address') address = scanner.elementText('Address', this.#next).trim()
     }
-    if (action.trim() !== '') found.strayAction = action.trim()
-  }))
-}
-
-/** mustUnderstand is set and the header is meant for whoever reads the message. [SOAP 1.1] 4.2.2-4.2.3, [SOAP 1.2] part 1, 2.2 and 5.2.3 */
-function isForUs (soapNamespace: string): boolean {
-  if (scanner.attributeCount === 0) return false
-  const must = scanner.attribute(soapNamespace, 'mustUnderstand')?.trim()
-  if (must !== '1' && must !== 'true') return false
-  const role = scanner.attribute(soapNamespace, soapNamespace === SOAP11 ? 'actor' : 'role')?.trim() ?? ''
-  return role === '' || role === 'http://schemas.xmlsoap.org/soap/actor/next' || role === `${SOAP12}/role/next` || role === `${SOAP12}/role/ultimateReceiver`
-}
-
-/** The Address in an endpoint reference; the rest is passed over. */
-function endpointAddress (next: () => Token): string | undefined {
-  let address: string | undefined
-  while (scanner.depth >= 3) {
-    if (next() === TOKEN.start && scanner.depth === 4 && scanner.namespace() === WSA && scanner.local() === 'Address') address = scanner.elementText('Address', next).trim()
+    return address
   }
-  return address
+
+  whole (hear?: (text: string) => void): Uint8Array {
+    return selfContained(this.#outer, () => {
+      while (scanner.depth >= 3) {
+        const token = this.#next()
+        if (hear !== undefined && (token === TOKEN.text || token === TOKEN.cdata)) hear(scanner.value(token))
+      }
+    })
+  }
 }
 
 /**
@@ -257,15 +149,4 @@ function selfContained (outer: Scope, toItsEnd: () => void): Uint8Array {
     added += declaration(prefix, uri)
   }
   return added === '' ? bytes : Buffer.concat([bytes.subarray(0, nameEnd - from), Buffer.from(added), bytes.subarray(nameEnd - from)])
-}
-
-function mentions (bytes: Buffer, prefix: string): boolean {
-  if (bytes.length > LOOK_INTO_BYTES || bytes.includes('&#')) return true
-  const length = Buffer.byteLength(prefix)
-  for (let at = bytes.indexOf(prefix); at >= 0; at = bytes.indexOf(prefix, at + 1)) {
-    // A name that begins or goes on here is another name; behind a colon stands a local name.
-    const before = NAME[bytes[at - 1] ?? 0]; const after = NAME[bytes[at + length] ?? 0]
-    if (before === 0 && (after === 0 || after === 3)) return true
-  }
-  return false
 }
