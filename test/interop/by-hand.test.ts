@@ -41,7 +41,7 @@ async function exchange (port: number, pieces: ReadonlyArray<string | Buffer>, w
   const end = whole.indexOf('\r\n\r\n')
   const [line = '', ...fields] = whole.toString('latin1', 0, end).split('\r\n')
   const headers = new Map(fields.map(field => [field.slice(0, field.indexOf(':')).toLowerCase(), field.slice(field.indexOf(':') + 1).trim()]))
-  let content = whole.subarray(end + 4)
+  let content: Buffer = whole.subarray(end + 4)
   if (headers.get('transfer-encoding') === 'chunked') content = dechunk(content)
   return { status: Number(line.split(' ')[1]), headers, body: headers.get('content-encoding') === 'gzip' ? gunzipSync(content) : content, interim }
 }
