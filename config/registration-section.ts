@@ -1,3 +1,5 @@
+import { registrationRow, rowNames } from './registration-table.ts'
+
 /** An element as xml2js gives it: attributes under `$`, text under `_`, children by name, always as arrays. */
 export type Element = { readonly $?: Readonly<Record<string, string>>, readonly [child: string]: unknown }
 
@@ -17,14 +19,19 @@ interface Needs {
 }
 
 /**
- * One element of a registration file, read attribute by attribute. What nobody has asked for when `finish` is called is unknown and gets a warning with its
- * path: HPC Pack ignores it silently, and a misspelt timeout then looks like one that does not work.
+ * One element of a registration file, read attribute by attribute. What nobody has asked for when `finish` is called gets a warning with its path and, from
+ * the table, why it has no effect; or that nobody knows it: HPC Pack ignores it silently, and a misspelt timeout then looks like one that does not work.
  */
 export class Section {
   readonly #needs: Needs
   readonly #asked = new Set<string>()
 
-  constructor (needs: Needs) { this.#needs = needs }
+  constructor (needs: Needs) {
+    this.#needs = needs
+    // .NET would read another file, or decrypt this one: read as it stands, the section would be empty.
+    if (this.has('configSource')) needs.refuse(`${this.#at('configSource')}: a section in another file is not read; put it in here`)
+    if (this.has('configProtectionProvider')) needs.refuse(`${this.#at('configProtectionProvider')}: an encrypted section cannot be read`)
+  }
 
   get path (): string { return this.#needs.path }
   get refuse (): (why: string) => never { return this.#needs.refuse }
@@ -73,27 +80,32 @@ export class Section {
 
   child (name: string): Section { return new Section({ ...this.#needs, element: this.take(name), path: `${this.path}/${name}` }) }
 
+  /** Every child, whatever it is called; each name once, as with `child`. */
+  kinds (): Section[] { return this.#children().map(name => this.child(name)) }
+
   children (name: string): Section[] {
     return this.takeAll(name).map((element, i) => new Section({ ...this.#needs, element, path: `${this.path}/${name}[${i + 1}]` }))
   }
 
-  /** Attributes that HPC Pack knows and this program does not use. */
-  ignore (attributes: readonly string[]): void {
-    for (const attribute of attributes) {
-      if (this.has(attribute)) this.#needs.warnings.push(`${this.#at(attribute)}: has no effect here`)
-      this.#asked.add(`@${attribute}`)
-    }
+  /** Warns of what is there and has no effect, with the table's reason. */
+  idle (at: string): void {
+    this.#asked.add(at)
+    const isThere = at.startsWith('@') ? this.has(at.slice(1)) : childrenOf(this.#needs.element, at).length > 0
+    const row = registrationRow(this.path, at)
+    if (isThere && row?.does === 'warned') this.#needs.warnings.push(`${this.path}/${at}: has no effect here: ${row.says}`)
   }
 
   finish (): void {
     const asked = [...this.#asked]
-    for (const name of [...Object.keys(this.#attributes()).map(name => `@${name}`), ...Object.keys(this.#needs.element ?? {}).filter(name => name !== '$' && name !== '_')]) {
+    for (const name of [...Object.keys(this.#attributes()).map(name => `@${name}`), ...this.#children()]) {
       if (this.#asked.has(name) || name === '@xmlns' || name.startsWith('@xmlns:')) continue
-      const near = asked.find(known => known.toLowerCase() === name.toLowerCase())
+      if (registrationRow(this.path, name)) { this.idle(name); continue }
+      const near = [...asked, ...rowNames(this.path)].find(known => known.toLowerCase() === name.toLowerCase())
       this.#needs.warnings.push(`${this.path}/${name}: unknown, ignored${near === undefined ? '' : `; did you mean ${near}?`}`)
     }
   }
 
+  #children (): string[] { return Object.keys(this.#needs.element ?? {}).filter(name => name !== '$' && name !== '_') }
   #attributes (): Readonly<Record<string, string>> { return this.#needs.element?.$ ?? {} }
   #at (attribute: string): string { return `${this.path}/@${attribute}` }
 }

@@ -1,8 +1,11 @@
 import { basename, dirname, resolve } from 'node:path'
+import { SaxesParser } from 'saxes'
 import { Parser } from 'xml2js'
 import { SoaError } from '../core/errors.ts'
 import { settingValue } from './read-settings.ts'
+import { atMost, readBindings } from './registration-bindings.ts'
 import { Section, type Element } from './registration-section.ts'
+import { BROKER, REGISTRATION, SERVICE_MODEL, SESSION } from './registration-table.ts'
 import { SETTINGS, settingNames, type Settings } from './settings.ts'
 
 /** HPC Pack's service registration file ([broker-behaviour] 6) as far as it means something here; what does not is in `warnings`, by path. */
@@ -15,9 +18,12 @@ export interface ServiceRegistration {
     readonly assembly: string
     /** portType; empty: the only one of the WSDL. */
     readonly contract: string
+    /** Name of the module's export, or a .NET class that ends in it; empty: the default export. */
     readonly type: string
     /** Our attribute: absolute path. */
     readonly wsdl?: string | undefined
+    /** Our attribute: requests may have elements and attributes that the contract does not have. */
+    readonly lenient: boolean
     readonly includeExceptionDetailInFaults: boolean
     /** 0: cores of the task. */
     readonly maxConcurrentCalls: number
@@ -31,8 +37,6 @@ export interface ServiceRegistration {
     readonly stdError: string
     /** Undefined: not said, or HPC Pack's "leave it alone" (0 or less). */
     readonly maxMessageSize?: number | undefined
-    readonly prepareNodeCommandLine: string
-    readonly releaseNodeCommandLine: string
     readonly environmentVariables: Readonly<Record<string, string>>
   }
   readonly host: {
@@ -44,7 +48,7 @@ export interface ServiceRegistration {
     /** Ours: `free` = a free port in SOA_LISTEN_URL, `hpc` = HPC Pack's port, 9100 + first core. */
     readonly addressing: 'free' | 'hpc'
   }
-  /** Session settings that the file sets (monitor, loadBalancing, and maxMessageSize and serviceInitializationTimeout of service): the middle layer of `sessionSettings`. */
+  /** Session settings that the file sets (monitor, loadBalancing, and sizes and timeouts of service): the middle layer of `sessionSettings`. */
   readonly broker: Partial<Settings>
   readonly customBroker?: { readonly executive: string, readonly environmentVariables: Readonly<Record<string, string>> } | undefined
   readonly warnings: readonly string[]
@@ -54,15 +58,6 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Registration files of the field have 3 to 10 KB. */
 const MAX_REGISTRATION_BYTES = 1_048_576
-
-const REGISTRATION = 'microsoft.Hpc.Session.ServiceRegistration'
-const BROKER = 'microsoft.Hpc.Broker'
-// Read by HPC Pack and without effect here: warned about as such, so that nobody tunes a number that nothing reads.
-const IDLE_IN_SERVICE = ['architecture', 'maxSessionPoolSize', 'soaDiagTraceLevel']
-const IDLE_IN_MONITOR = ['loadSamplingInterval', 'allocationAdjustInterval', 'statusUpdateInterval', 'clientBrokerHeartbeatInterval', 'clientBrokerHeartbeatRetryCount',
-  'allocationGrowLoadRatioThreshold', 'allocationShrinkLoadRatioThreshold']
-const IDLE_IN_LOAD_BALANCING = ['multiEmissionDelayTime', 'endpointNotFoundRetryCountLimit', 'maxConnectionCountPerAzureProxy', 'dispatcherCapacityInGrowShrink']
-const IDLE_OF_DOTNET = ['system.serviceModel', 'system.diagnostics', 'startup', 'runtime', 'appSettings']
 
 /**
  * `<service>.config` or `<service>_<version>.config`: split at the last `_` when a version follows (two to four numbers). HPC Pack splits at every `_` and so
@@ -82,28 +77,26 @@ export function nameOfFile (file: string): { name: string, version?: string | un
 export function parseRegistration (xml: string, file: string, env: Environment = {}): ServiceRegistration {
   const refuse = (why: string): never => { throw new SoaError('ConfigFile_Invalid', { file, why }) }
   if (Buffer.byteLength(xml) > MAX_REGISTRATION_BYTES) refuse(`the file has ${Buffer.byteLength(xml)} bytes, the limit is ${MAX_REGISTRATION_BYTES}`)
-  if (hasDtd(xml)) refuse('it has a document type declaration, which is refused: entities could name other files')
+  checkXml(xml, refuse)
   const warnings: string[] = []
   const open = (element: Element | undefined, path: string): Section => new Section({ element, path, warnings, refuse, expand: (text, at) => expand(text, env, name => warnings.push(`${at}: environment variable ${name} is not set here`)) })
   const root = open(parseXml(xml, refuse), 'configuration')
-  for (const idle of IDLE_OF_DOTNET) if (root.takeAll(idle).length > 0) warnings.push(`configuration/${idle}: belongs to .NET and has no effect here`)
-  root.takeAll('configSections') // .NET's own index of the sections below: nothing in it is ours to read
 
   const registration = open(root.take(REGISTRATION), REGISTRATION)
-  const host = readHost(open(registration.take('host'), `${REGISTRATION}/host`), file, refuse)
+  const host = readHost(open(registration.take('host'), `${REGISTRATION}/host`), file, warnings, refuse)
   const service = open(registration.take('service'), `${REGISTRATION}/service`)
   if (service.isAbsent) refuse(`it has no ${REGISTRATION}/service`)
-  const read = readService(service, file)
+  const read = readService(service, file, warnings)
   const broker = open(root.take(BROKER), BROKER)
   const settings: Record<string, number> = { ...read.settings }
-  readSettingsOf(open(broker.take('monitor'), `${BROKER}/monitor`), IDLE_IN_MONITOR, settings)
-  readSettingsOf(open(broker.take('loadBalancing'), `${BROKER}/loadBalancing`), IDLE_IN_LOAD_BALANCING, settings)
-  if (broker.take('services') !== undefined) warnings.push(`${BROKER}/services: has no effect here: the head says where it listens (soa head --http)`)
-  const custom = open(broker.take('customBroker'), `${BROKER}/customBroker`)
+  for (const name of ['monitor', 'loadBalancing']) readSettingsOf(broker.child(name), warnings, settings)
+  for (const address of broker.child('services').child('brokerServiceAddresses').children('add')) checkAddress(address)
+  const custom = broker.child('customBroker')
   const customBroker = custom.isAbsent ? undefined : { executive: beside(file, custom.expanded('executive')), environmentVariables: readEnvironment(custom, refuse) }
-  const session = open(root.take('microsoft.Hpc.Session'), 'microsoft.Hpc.Session')
-  if (session.take('debugMode') !== undefined) warnings.push('microsoft.Hpc.Session/debugMode: has no effect here')
-  for (const section of [root, registration, service, broker, custom, session]) section.finish()
+  for (const idle of ['services', 'customBroker']) broker.idle(idle)
+  const limits = readBindings(open(root.take(SERVICE_MODEL), SERVICE_MODEL), warnings)
+  const session = open(root.take(SESSION), SESSION)
+  for (const section of [root, registration, service, broker, session]) section.finish()
 
   if (host.hostType === 'Standard') {
     if (read.service.assembly === '') refuse(`${REGISTRATION}/service/@assembly is missing: the path of the service's .js or .mjs module`)
@@ -111,18 +104,17 @@ export function parseRegistration (xml: string, file: string, env: Environment =
       refuse(`assembly ${read.service.assembly} is a .NET program, which the standard host cannot load; start it with host hostType="Customize" exeFileName="…", as the .NET host sample does`)
     }
   }
-  return { ...nameOfFile(file), file, service: read.service, host, broker: settings as Partial<Settings>, customBroker, warnings }
+  return { ...nameOfFile(file), file, service: read.service, host, broker: { ...limits, ...settings } as Partial<Settings>, customBroker, warnings }
 }
 
-function readService (service: Section, file: string): { service: ServiceRegistration['service'], settings: Record<string, number> } {
+function readService (service: Section, file: string, warnings: string[]): { service: ServiceRegistration['service'], settings: Record<string, number> } {
   const wsdl = service.expanded('wsdl')
   const maxMessageSize = service.integer('maxMessageSize', 0, -(2 ** 31))
   const serviceInitializationTimeout = service.integer('serviceInitializationTimeout', SETTINGS.serviceInitializationTimeout.default, 1)
   const settings: Record<string, number> = {}
-  if (maxMessageSize > 0) settings.maxMessageSize = settingValue('maxMessageSize', maxMessageSize, `${REGISTRATION}/service/@maxMessageSize`) as number
+  if (maxMessageSize > 0) settings.maxMessageSize = settingValue('maxMessageSize', atMost('maxMessageSize', maxMessageSize, `${REGISTRATION}/service/@maxMessageSize`, warnings), `${REGISTRATION}/service/@maxMessageSize`) as number
   if (service.has('serviceInitializationTimeout')) settings.serviceInitializationTimeout = serviceInitializationTimeout
   for (const name of ['serviceHostIdleTimeout', 'serviceHangTimeout'] as const) if (service.has(name)) settings[name] = service.integer(name, SETTINGS[name].default, -1)
-  service.ignore(IDLE_IN_SERVICE)
   return {
     settings,
     service: {
@@ -130,6 +122,7 @@ function readService (service: Section, file: string): { service: ServiceRegistr
       contract: service.text('contract'),
       type: service.text('type'),
       wsdl: wsdl === '' ? undefined : beside(file, wsdl),
+      lenient: service.boolean('lenient', false),
       includeExceptionDetailInFaults: service.boolean('includeExceptionDetailInFaults', false),
       maxConcurrentCalls: service.integer('maxConcurrentCalls', 0, 0),
       serviceInitializationTimeout,
@@ -138,16 +131,16 @@ function readService (service: Section, file: string): { service: ServiceRegistr
       enableMessageLevelPreemption: service.boolean('enableMessageLevelPreemption', true),
       stdError: beside(file, service.expanded('stdError')),
       maxMessageSize: settings.maxMessageSize,
-      prepareNodeCommandLine: service.text('prepareNodeCommandLine'),
-      releaseNodeCommandLine: service.text('releaseNodeCommandLine'),
       environmentVariables: readEnvironment(service, service.refuse)
     }
   }
 }
 
-function readHost (host: Section, file: string, refuse: (why: string) => never): ServiceRegistration['host'] {
+function readHost (host: Section, file: string, warnings: string[], refuse: (why: string) => never): ServiceRegistration['host'] {
   const hostType = host.oneOf('hostType', ['Standard', 'Customize', 'None'], 'Standard')
+  if (hostType === 'None') warnings.push(`${host.path}/@hostType: None counts as Standard here`)
   const exeFileName = host.expanded('exeFileName')
+  if (exeFileName !== '' && hostType !== 'Customize') warnings.push(`${host.path}/@exeFileName: has no effect without hostType="Customize"`)
   const read = {
     hostType: hostType === 'Customize' ? 'Customize' as const : 'Standard' as const,
     // A name without a slash is a program of the machine (python3): looked for on PATH, as a shell does.
@@ -161,13 +154,19 @@ function readHost (host: Section, file: string, refuse: (why: string) => never):
 }
 
 /** Any session setting may stand in monitor or loadBalancing: HPC Pack's under its name, ours too. */
-function readSettingsOf (section: Section, idle: readonly string[], into: Record<string, number>): void {
+function readSettingsOf (section: Section, warnings: string[], into: Record<string, number>): void {
   for (const name of settingNames('session')) {
+    const at = `${section.path}/@${name}`
     const said = section.text(name).trim()
-    if (section.has(name)) into[name] = settingValue(name, said, `${section.path}/@${name}`) as number
+    if (section.has(name)) into[name] = settingValue(name, name === 'maxMessageSize' && /^\d{1,15}$/.test(said) ? atMost(name, Number(said), at, warnings) : said, at) as number
   }
-  section.ignore(idle)
   section.finish()
+}
+
+/** HPC Pack refuses an address that is none, although it may then not use it. */
+function checkAddress (add: Section): void {
+  const said = add.text('baseAddress').trim()
+  if (!URL.canParse(said)) throw new SoaError('Broker_InvalidConfiguration', { setting: `${add.path}/@baseAddress`, why: `a URI, not ${JSON.stringify(said.slice(0, 100))}` })
 }
 
 function readEnvironment (parent: Section, refuse: (why: string) => never): Record<string, string> {
@@ -194,15 +193,12 @@ function expand (text: string, env: Environment, missing: (name: string) => void
   })
 }
 
-/** A `<!DOCTYPE` outside comments and CDATA. One pass: the file is a stranger's. */
-function hasDtd (xml: string): boolean {
-  for (let at = xml.indexOf('<!'); at !== -1; at = xml.indexOf('<!', at + 2)) {
-    const end = xml.startsWith('<!--', at) ? '-->' : xml.startsWith('<![CDATA[', at) ? ']]>' : undefined
-    if (end === undefined) return true
-    at = xml.indexOf(end, at)
-    if (at === -1) return false // never closed: the parser says so
-  }
-  return false
+/** Well-formed, each attribute once, no DTD: xml2js takes more than that, and the first of two attributes without a word. */
+function checkXml (xml: string, refuse: (why: string) => never): void {
+  const parser = new SaxesParser({ xmlns: false })
+  parser.on('doctype', () => refuse('it has a document type declaration, which is refused: entities could name other files'))
+  parser.on('error', error => refuse(`it is no well-formed XML: line ${error.message.replace(/^(\d+):(\d+): /, '$1, column $2: ')}`))
+  parser.write(xml).close()
 }
 
 function parseXml (xml: string, refuse: (why: string) => never): Element {

@@ -39,7 +39,7 @@ t.test('registration: what a file does not say has HPC Pack\'s default', async t
 t.test('registration: everything that a file says is read', async t => {
   const read = parseRegistration(wrap(`
     <service assembly="%LIB%/sub/p.js" contract="C" type="T" wsdl="\${LIB}/p.wsdl" includeExceptionDetailInFaults="True" maxConcurrentCalls="4" serviceInitializationTimeout="5000"
-      serviceHostIdleTimeout="-1" serviceHangTimeout="9000" enableMessageLevelPreemption="false" stdError="$LIB/err.txt" maxMessageSize="65536" prepareNodeCommandLine="prep a" releaseNodeCommandLine="rel">
+      serviceHostIdleTimeout="-1" serviceHangTimeout="9000" enableMessageLevelPreemption="false" stdError="$LIB/err.txt" maxMessageSize="65536" lenient="true">
       <environmentVariables><add name="A" value="1"/><add name="B" value="x=y &amp; z"/><add name="A" value="2"/></environmentVariables>
     </service>
     <host hostType="customize" exeFileName="./run.sh" arguments='--port auto "two words" ""' addressing="hpc"/>`, `
@@ -57,6 +57,7 @@ t.test('registration: everything that a file says is read', async t => {
       contract: 'C',
       type: 'T',
       wsdl: '/opt/lib/p.wsdl',
+      lenient: true,
       includeExceptionDetailInFaults: true,
       maxConcurrentCalls: 4,
       serviceInitializationTimeout: 5000,
@@ -65,8 +66,6 @@ t.test('registration: everything that a file says is read', async t => {
       enableMessageLevelPreemption: false,
       stdError: '/opt/lib/err.txt',
       maxMessageSize: 65536,
-      prepareNodeCommandLine: 'prep a',
-      releaseNodeCommandLine: 'rel',
       environmentVariables: { A: '2', B: 'x=y & z' }
     },
     host: { hostType: 'Customize', exeFileName: '/srv/soa/run.sh', arguments: ['--port', 'auto', 'two words', ''], addressing: 'hpc' },
@@ -86,7 +85,7 @@ t.test('registration: everything that a file says is read', async t => {
       maxDepth: 64
     },
     customBroker: { executive: '/srv/soa/affinity.mjs', environmentVariables: { K: 'v' } },
-    warnings: []
+    warnings: ['microsoft.Hpc.Broker/customBroker: has no effect here: custom brokers are not there yet: the session runs with the stock broker']
   })
 })
 
@@ -99,20 +98,22 @@ t.test('registration: what has no effect and what nobody knows is warned about b
     <microsoft.Hpc.Broker><monitor statusUpdateInterval="3000" clientidletimeout="4"/><loadBalancing multiEmissionDelayTime="-1"/><services><brokerServiceAddresses/></services></microsoft.Hpc.Broker>
     <microsoft.Hpc.Session><debugMode enabled="true"/></microsoft.Hpc.Session><system.serviceModel><bindings/></system.serviceModel><surprise/>`), file)
   const S = 'microsoft.Hpc.Session.ServiceRegistration'
-  t.strictSame([...warnings].sort(), [
-    `${S}/hosts: unknown, ignored`,
-    `${S}/service/@MaxConcurrentCalls: unknown, ignored; did you mean @maxConcurrentCalls?`,
-    `${S}/service/@architecture: has no effect here`,
-    `${S}/service/@sessionIdleTimout: unknown, ignored`,
-    `${S}/service/extra: unknown, ignored`,
-    'configuration/surprise: unknown, ignored',
-    'configuration/system.serviceModel: belongs to .NET and has no effect here',
-    'microsoft.Hpc.Broker/loadBalancing/@multiEmissionDelayTime: has no effect here',
-    'microsoft.Hpc.Broker/monitor/@clientidletimeout: unknown, ignored; did you mean @clientIdleTimeout?',
-    'microsoft.Hpc.Broker/monitor/@statusUpdateInterval: has no effect here',
-    'microsoft.Hpc.Broker/services: has no effect here: the head says where it listens (soa head --http)',
-    'microsoft.Hpc.Session/debugMode: has no effect here'
-  ].sort())
+  const expected = [
+    [`${S}/hosts`, /^unknown, ignored$/],
+    [`${S}/service/@MaxConcurrentCalls`, /^unknown, ignored; did you mean @maxConcurrentCalls\?$/],
+    [`${S}/service/@architecture`, /^has no effect here: .*Node/],
+    [`${S}/service/@sessionIdleTimout`, /^unknown, ignored$/],
+    [`${S}/service/extra`, /^unknown, ignored$/],
+    ['configuration/surprise', /^unknown, ignored$/],
+    ['microsoft.Hpc.Broker/loadBalancing/@multiEmissionDelayTime', /^has no effect here: .*second instance/],
+    ['microsoft.Hpc.Broker/monitor/@clientidletimeout', /^unknown, ignored; did you mean @clientIdleTimeout\?$/],
+    ['microsoft.Hpc.Broker/monitor/@statusUpdateInterval', /^has no effect here: counters/],
+    ['microsoft.Hpc.Broker/services', /^has no effect here: .*soa head --http/],
+    ['microsoft.Hpc.Session/debugMode', /^has no effect here: /]
+  ] as const
+  const said = new Map(warnings.map(warning => [warning.slice(0, warning.indexOf(': ')), warning.slice(warning.indexOf(': ') + 2)]))
+  t.strictSame([...said.keys()].sort(), expected.map(([path]) => path).sort())
+  for (const [path, why] of expected) t.match(said.get(path), why, path)
 })
 
 t.test('registration: a variable that is not set stays as it stands, with a warning', async t => {
@@ -150,10 +151,49 @@ t.test('registration: files that are not a registration are refused', async t =>
 
 t.test('registration: a document type declaration is refused before anything is parsed', async t => {
   t.match(refusal(wrap(plain, '', '<!DOCTYPE c [<!ENTITY x SYSTEM "file:///etc/passwd">]>')), /document type declaration/)
-  t.match(refusal(wrap(plain, '', '<!doctype c>')), /document type declaration/)
+  t.match(refusal(wrap(plain, '', '<!doctype c>')), /no well-formed XML: line 1, column 9/)
   t.match(refusal('<!-- ok --><!DOCTYPE c><configuration/>'), /document type declaration/)
   t.equal(parseRegistration(wrap(plain, '<!-- <!DOCTYPE c> -->'), file).name, 'Pricer', 'in a comment it is only text')
   t.match(refusal(wrap('<service assembly="&xxe;"/>')), /no well-formed XML/)
+})
+
+t.test('registration: what two readers would read differently is refused', async t => {
+  t.match(refusal(wrap('<service assembly="a.js" assembly="b.js"/>')), /no well-formed XML: line 3, column \d+: .*duplicate attribute/)
+  t.match(refusal(wrap('<service configSource="service.config"/>')), /service\/@configSource: a section in another file is not read; put it in here/)
+  t.match(refusal(wrap('<service configProtectionProvider="RsaProtectedConfigurationProvider"><EncryptedData/></service>')), /@configProtectionProvider: an encrypted section cannot be read/)
+  t.match(refusal(wrap(plain, '<microsoft.Hpc.Broker/><microsoft.Hpc.Broker/>')), /configuration\/microsoft\.Hpc\.Broker is there 2 times/)
+  t.match(refusal(wrap(plain, '<microsoft.Hpc.Broker><monitor/><monitor/></microsoft.Hpc.Broker>')), /microsoft\.Hpc\.Broker\/monitor is there 2 times/)
+})
+
+const bindings = (inside: string, service = plain): string => wrap(service, `<system.serviceModel><bindings>${inside}</bindings></system.serviceModel>`)
+t.test('registration: bindings that HPC Pack looks up by name set limits, others do not', async t => {
+  const backEnd = '<netTcpBinding><binding name="Microsoft.Hpc.BackEndBinding" maxReceivedMessageSize="200000"><readerQuotas maxDepth="64"/><security mode="None"/></binding></netTcpBinding>'
+  const http = '<basicHttpBinding><binding name="Microsoft.Hpc.UnsecureHttpBrokerBinding" maxReceivedMessageSize="300000"/></basicHttpBinding>'
+  const read = parseRegistration(bindings(backEnd + http), file)
+  t.strictSame([read.broker, read.warnings], [{ maxMessageSize: 300_000, maxDepth: 64 }, []], 'the largest counts')
+  t.strictSame(parseRegistration(bindings(backEnd, '<service assembly="a.js" maxMessageSize="1000"/>'), file).broker, { maxMessageSize: 1000, maxDepth: 64 }, 'the service\'s own word goes over it')
+
+  const { broker, warnings } = parseRegistration(bindings('<netTcpBinding><binding name="Microsoft.Hpc.BackEndBinding" maxReceivedMessageSize="2147483647" maxBufferSize="1"><readerQuotas maxDepth="2147483647" maxArrayLength="5"/><security mode="Transport"/></binding><binding name="mine" maxReceivedMessageSize="5"/></netTcpBinding>'), file)
+  t.strictSame(broker, { maxMessageSize: 1_073_741_824, maxDepth: 1000 })
+  const B = 'system.serviceModel/bindings/netTcpBinding/binding'
+  for (const says of [`${B}[1]/@maxReceivedMessageSize: 2147483647 is more than 1073741824, the most here`, `${B}[1]/readerQuotas/@maxDepth: 2147483647 is more than 1000`, `${B}[1]/readerQuotas/@maxArrayLength: has no effect here: maxMessageSize`, `${B}[1]/security: has no effect here: connections are not secured`, `${B}[1]/@maxBufferSize: has no effect`, `${B}[2]: binding mine has no effect here`]) {
+    t.ok(warnings.some(warning => warning.startsWith(says)), says)
+  }
+  t.equal(warnings.length, 6)
+  t.match(refusal(bindings('<netTcpBinding><binding name="Microsoft.Hpc.BackEndBinding" maxReceivedMessageSize="big"/></netTcpBinding>')), /binding\[1\]\/@maxReceivedMessageSize: a whole number, 0 or more, not "big"/)
+})
+
+t.test('registration: a size beyond what there is becomes the most that there is, with a warning', async t => {
+  const read = parseRegistration(wrap('<service assembly="a.js" maxMessageSize="2147483647"/>'), file)
+  t.equal(read.broker.maxMessageSize, 1_073_741_824)
+  t.match(read.warnings, [/service\/@maxMessageSize: 2147483647 is more than 1073741824, the most here, which is taken instead/])
+  t.match(refusal(wrap('<service assembly="a.js" maxMessageSize="100"/>'), 'Broker_InvalidConfiguration'), /@maxMessageSize: a whole number of bytes, 512 to 1073741824, not 100/)
+})
+
+t.test('registration: a broker address is warned about, and refused if it is none', async t => {
+  const address = (said: string): string => wrap(plain, `<microsoft.Hpc.Broker><services><brokerServiceAddresses><add baseAddress="${said}"/></brokerServiceAddresses></services></microsoft.Hpc.Broker>`)
+  t.match(parseRegistration(address('net.tcp://localhost:9091/Broker'), file).warnings, [/microsoft\.Hpc\.Broker\/services: has no effect here/])
+  t.equal(refusal(address('localhost Broker'), 'Broker_InvalidConfiguration'), 'microsoft.Hpc.Broker/services/brokerServiceAddresses/add[1]/@baseAddress: a URI, not "localhost Broker"')
 })
 
 t.test('registration: comments without an end do not cost quadratic time', async t => {
