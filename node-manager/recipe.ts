@@ -49,6 +49,8 @@ export interface HostSpec {
   readonly maxHeaderBytes: number
   readonly maxDepth: number
   readonly includeExceptionDetailInFaults: boolean
+  readonly type: string
+  readonly lenient: boolean
   readonly cancelGraceMs: number
   readonly finishesCalls: boolean
   /** ms; -1: never. */
@@ -98,6 +100,8 @@ export function recipe (facts: RecipeFacts): TaskRecipe {
       maxHeaderBytes: settings.maxHeaderBytes,
       maxDepth: settings.maxDepth,
       includeExceptionDetailInFaults: service.includeExceptionDetailInFaults,
+      type: service.type,
+      lenient: service.lenient,
       cancelGraceMs: task.cancelGraceMs,
       finishesCalls: service.enableMessageLevelPreemption,
       serviceHostIdleTimeout: settings.serviceHostIdleTimeout,

@@ -27,6 +27,10 @@ export interface HostSpec {
   /** Levels of elements in a body. */
   readonly maxDepth: number
   readonly includeExceptionDetailInFaults: boolean
+  /** Name of the module's export that is the service; absent or empty: its default export. */
+  readonly type?: string
+  /** Requests may have elements and attributes that the contract does not have: they are skipped. */
+  readonly lenient?: boolean
   /** From SIGTERM to the end, ms: for calls in progress and onExiting together. */
   readonly cancelGraceMs: number
   /** enableMessageLevelPreemption: calls in progress are finished when it ends. */
@@ -39,7 +43,7 @@ export interface HostSpec {
   readonly logLevel?: LogLevel
 }
 
-const FIELDS: Readonly<Record<Exclude<keyof HostSpec, 'logLevel'>, 'string' | 'number' | 'boolean' | 'object'>> = {
+const FIELDS: Readonly<Record<Exclude<keyof HostSpec, 'logLevel' | 'type' | 'lenient'>, 'string' | 'number' | 'boolean' | 'object'>> = {
   sessionId: 'string',
   taskId: 'string',
   listenUrl: 'string',

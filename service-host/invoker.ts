@@ -24,6 +24,8 @@ export interface InvokerNeeds {
   /** Bytes; a reply's body that is larger would be refused by the broker, and tried again in vain. */
   readonly maxMessageSize: number
   readonly includeExceptionDetailInFaults: boolean
+  /** Unknown elements and attributes of requests are skipped. */
+  readonly isLenient?: boolean
   readonly log: ServiceLogger
 }
 
@@ -87,7 +89,7 @@ export class Invoker {
     const { envelope } = reading
     if (envelope.enc !== 'utf8') throw new SoaError('badEnvelope', { why: `the body is in ${envelope.enc}, which the service host does not read` })
     if (reading.bodyElement !== op.inputElement) throw new SoaError('badBody', { path: '/', why: `${op.name} takes ${op.inputElement ?? 'an empty body'}, not ${reading.bodyElement ?? 'an empty body'}` })
-    return readBody(this.#needs.schema, envelope.body, envelope.prefixesInScope, { maxDepth: this.#needs.maxDepth })?.value ?? {}
+    return readBody(this.#needs.schema, envelope.body, envelope.prefixesInScope, { maxDepth: this.#needs.maxDepth, isLenient: this.#needs.isLenient ?? false })?.value ?? {}
   }
 
   #reply (reading: Reading, op: WsdlOperation, result: unknown): Envelope {

@@ -34,14 +34,16 @@ function methodOf (object: unknown, name: string): ((...args: unknown[]) => unkn
 
 /**
  * Loads `file` (absolute). Its default export (else the module itself) is a class or object with a method `(args, context) => result` for each operation,
- * or node-soap's `{ Service: { Port: { Operation (args, callback, headers) } } }`. Throws ServiceUnusable that says what is missing.
+ * or node-soap's `{ Service: { Port: { Operation (args, callback, headers) } } }`. `type`: the export that a registration file asks for, if there is one of
+ * that name (behind the last dot). Throws ServiceUnusable that says what is missing.
  */
-export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'services'>, operations: readonly WsdlOperation[]): Promise<ReadonlyMap<string, Method>> {
+export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'services'>, operations: readonly WsdlOperation[], type = ''): Promise<ReadonlyMap<string, Method>> {
   let service: unknown
   try {
     await knowOwnPackage(file)
-    const module = await import(pathToFileURL(file).href) as { default?: unknown }
-    service = module.default ?? module
+    const module = await import(pathToFileURL(file).href) as Record<string, unknown>
+    const named = type.slice(type.lastIndexOf('.') + 1)
+    service = (named !== '' && Object.hasOwn(module, named) ? module[named] : module.default) ?? module
     if (isClass(service)) service = new service() // eslint-disable-line new-cap
   } catch (error) {
     throw new ServiceUnusable(existsSync(file) ? 'moduleBroken' : 'moduleMissing', `module ${file} cannot be loaded: ${error instanceof Error ? error.stack ?? error.message : String(error)}`, error)
