@@ -28,17 +28,17 @@ export function moduleFile (t: Pick<Test, 'teardown'>, code: string): string {
 
 export interface Served extends Caller { readonly host: ServiceHost, readonly lines: ReadonlyArray<readonly [string, Record<string, unknown>]> }
 
-export async function serve (t: Pick<Test, 'teardown'>, code: string, options: { wsdl?: string, form?: string, module?: string, calls?: number, waiting?: number, details?: boolean, maxMessageSize?: number } = {}): Promise<Served> {
-  const { wsdl: name = 'calc', form = 'flat', calls = 16, waiting = 1000, details = false, maxMessageSize = 1_048_576 } = options
+export async function serve (t: Pick<Test, 'teardown'>, code: string, options: { wsdl?: string, form?: string, module?: string, calls?: number, waiting?: number, details?: boolean, maxMessageSize?: number, lenient?: boolean, type?: string } = {}): Promise<Served> {
+  const { wsdl: name = 'calc', form = 'flat', calls = 16, waiting = 1000, details = false, maxMessageSize = 1_048_576, lenient = false } = options
   const files = Object.fromEntries(documents(name))
   const wsdl = loadWsdl(files, `${form}.wsdl`)
   const operations = operationsOf(wsdl, '')
   const lines: Array<readonly [string, Record<string, unknown>]> = []
   const line = (fields: unknown, message?: string): void => { lines.push([message ?? String(fields), fields as Record<string, unknown>]) }
   const log = { trace: line, debug: line, info: line, warn: line, error: line, fatal: line }
-  const methods = await loadService(options.module ?? moduleFile(t, code), wsdl, operations)
+  const methods = await loadService(options.module ?? moduleFile(t, code), wsdl, operations, options.type)
   const host = new ServiceHost({
-    invoker: new Invoker({ schema: wsdl.schema, operations, methods, taskId: '1.3', maxDepth: 128, maxMessageSize, includeExceptionDetailInFaults: details, log }),
+    invoker: new Invoker({ schema: wsdl.schema, operations, methods, taskId: '1.3', maxDepth: 128, maxMessageSize, includeExceptionDetailInFaults: details, isLenient: lenient, log }),
     sessionId: '7',
     taskId: '1.3',
     maxConcurrentCalls: calls,
