@@ -10,7 +10,7 @@ const OTHER_VARIABLES = ['SOA_CONFIG', 'SOA_WORKER_SPEC', 'SOA_LISTEN_URL']
 
 const WORDS: Partial<Record<string, string>> = { text: 'TEXT', flag: '', port: 'PORT' }
 /** Shorter names for what stands in a flag's help. */
-const PLACEHOLDERS: Partial<Record<string, string>> = { http: 'HOST:PORT', head: 'URL', redis: 'URL', dataDir: 'DIR', runDir: 'DIR', advertise: 'HOST[:PORT]', trustedProxies: 'NETWORKS' }
+const PLACEHOLDERS: Partial<Record<string, string>> = { http: 'HOST:PORT', netTcp: 'HOST:PORT', sessionLauncherPort: 'PORT', brokerLauncherPort: 'PORT', tlsCertificate: 'FILE', tlsKey: 'FILE', tlsClientCa: 'FILE', head: 'URL', redis: 'URL', dataDir: 'DIR', runDir: 'DIR', advertise: 'HOST[:PORT]', trustedProxies: 'NETWORKS' }
 
 /** A flag for each process setting that this command reads. Values are checked with all others by `processSettings`, so that one rule and one sentence serve them all. */
 export function addSettings (command: Command, by: Reader): Command {
@@ -69,15 +69,28 @@ export function settingsAsEnvironment (env: Io['env'], settings: AllSettings): R
 }
 
 /** `[::1]:8080` → `::1` and 8080, as Node's listen wants them. */
-export function listenAddress (settings: ProcessSettings): { host: string, port: number } {
-  const { host, port } = hostAndPort(settings.http)
-  return { host: host.replace(/^\[(.*)\]$/, '$1'), port }
+export const listenAddress = (settings: ProcessSettings): { host: string, port: number } => bare(hostAndPort(settings.http))
+
+const bare = ({ host, port }: { host: string, port: number }): { host: string, port: number } => ({ host: host.replace(/^\[(.*)\]$/, '$1'), port })
+
+/** Where net.tcp is served; undefined: nowhere. */
+export function netTcpAddress (settings: ProcessSettings): { host: string, port: number, sessionLauncherPort: number | undefined, brokerLauncherPort: number | undefined } | undefined {
+  if (settings.netTcp === 'off') return undefined
+  const { sessionLauncherPort, brokerLauncherPort } = settings
+  return { ...bare(hostAndPort(settings.netTcp, 'netTcp')), sessionLauncherPort: sessionLauncherPort === 0 ? undefined : sessionLauncherPort, brokerLauncherPort: brokerLauncherPort === 0 ? undefined : brokerLauncherPort }
+}
+
+/** Every address that a head listens on, as HOST:PORT. */
+export function listenAddresses (settings: ProcessSettings): string[] {
+  if (settings.netTcp === 'off') return [settings.http]
+  const { host } = hostAndPort(settings.netTcp, 'netTcp')
+  return [settings.http, settings.netTcp, ...[settings.sessionLauncherPort, settings.brokerLauncherPort].filter(port => port !== 0).map(port => `${host}:${port}`)]
 }
 
 /** `host:port` taken apart; `[::1]:8080` for IPv6. */
-export function hostAndPort (http: string): { host: string, port: number } {
-  const found = /^(?:(\[[0-9a-fA-F:.]+\]|[^:[\]/]+):)?(\d{1,5})$/.exec(http)
+export function hostAndPort (address: string, setting: 'http' | 'netTcp' = 'http'): { host: string, port: number } {
+  const found = /^(?:(\[[0-9a-fA-F:.]+\]|[^:[\]/]+):)?(\d{1,5})$/.exec(address)
   const port = Number(found?.[2])
-  if (found === null || port > 65535) throw new CommandFailed(EXIT.usage, `${flagName('http')}: HOST:PORT is expected (127.0.0.1:8080, [::1]:8080, port 0 picks a free one), not ${JSON.stringify(http)}`)
+  if (found === null || port > 65535) throw new CommandFailed(EXIT.usage, `${flagName(setting)}: HOST:PORT is expected (127.0.0.1:8080, [::1]:8080, port 0 picks a free one${setting === 'netTcp' ? ', or off' : ''}), not ${JSON.stringify(address)}`)
   return { host: found[1] ?? '127.0.0.1', port }
 }

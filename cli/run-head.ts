@@ -7,7 +7,7 @@ import { CommandFailed, EXIT } from './exit-codes.ts'
 import { runFolder } from './folders.ts'
 import { needFreeAddress } from './free-address.ts'
 import { aborted, type Io } from './io.ts'
-import { hostAndPort, listenAddress, processSettings, settingsAsEnvironment } from './options.ts'
+import { hostAndPort, listenAddress, listenAddresses, netTcpAddress, processSettings, settingsAsEnvironment } from './options.ts'
 
 /** Longest orderly end: above what a head gives its workers to let go of their sessions (15 s) and below the time after which `soa up` kills it. A Redis that is away would keep it much longer. */
 const CLOSE_MS = 18_000
@@ -16,8 +16,10 @@ const CLOSE_MS = 18_000
 export async function runHead (io: Io, flags: Readonly<Record<string, unknown>>): Promise<void> {
   const settings = processSettings(io, flags)
   if (settings.redis === '') throw new CommandFailed(EXIT.usage, 'a head needs a Redis, the one that its nodes use: --redis redis://HOST:6379, or SOA_REDIS. For one machine, "soa up" runs one of its own')
-  refuseOpenAddress(hostAndPort(settings.http).host, settings.insecure)
-  await needFreeAddress(settings.http, systemClock, io.signal)
+  for (const address of listenAddresses(settings)) {
+    refuseOpenAddress(hostAndPort(address).host, settings.insecure)
+    await needFreeAddress(address, systemClock, io.signal)
+  }
   const runDir = runFolder(settings, io)
   const log = makeLog('head', settings.logLevel)
   const head = await headMain({
@@ -26,10 +28,11 @@ export async function runHead (io: Io, flags: Readonly<Record<string, unknown>>)
     prefix: settings.redisPrefix,
     runDir,
     http: listenAddress(settings),
+    netTcp: netTcpAddress(settings),
     log,
     env: settingsAsEnvironment(io.env, { ...settings, runDir })
   })
-  io.out(JSON.stringify({ ready: true, http: head.http, netTcp: null, redis: redactRedisUrl(settings.redis), pid: process.pid }))
+  io.out(JSON.stringify({ ready: true, http: head.http, netTcp: head.netTcp ?? null, sessionLauncher: head.sessionLauncher ?? null, redis: redactRedisUrl(settings.redis), pid: process.pid }))
   await aborted(io.signal)
   await endWithin(() => head.close(), { clock: systemClock, log, hurry: io.hurry })
 }

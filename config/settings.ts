@@ -49,6 +49,13 @@ export const SETTINGS = {
   // Processes: where they listen, what they call, what they keep
   head: { default: 'http://127.0.0.1:8080', unit: 'text', scope: 'process', by: ['client'], says: 'the head that a command or a client talks to' },
   http: { default: '127.0.0.1:8080', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'address and port of SOAP over HTTP, REST and WSDL; port 0 picks a free one' },
+  netTcp: { default: '127.0.0.1:9091', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'address and port of SOAP over net.tcp: brokers, and the launchers too; port 0 picks a free one; off: none (HPC Pack default: 9091)' },
+  sessionLauncherPort: { default: 9090, unit: 'port', scope: 'process', by: ['up', 'head'], max: 65_535, says: 'port of the session launcher on the host of netTcp, which HPC Pack clients cannot be told; 0: none of its own (HPC Pack default)' },
+  brokerLauncherPort: { default: 9087, unit: 'port', scope: 'process', by: ['up', 'head'], max: 65_535, says: 'port of the broker launcher on the host of netTcp; 0: none of its own (HPC Pack default)' },
+  tlsCertificate: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'PEM file of the certificate for net.tcp with TLS (NetTcpBinding, security mode Transport), its chain behind it; empty: no TLS' },
+  tlsKey: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'PEM file of its private key; empty: in the same file' },
+  tlsClientCa: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'PEM file of the authorities whose client certificates are asked for; empty: clients show none' },
+  tlsRequired: { default: false, unit: 'flag', scope: 'process', by: ['up', 'head'], says: 'refuse net.tcp without TLS' },
   advertise: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'HOST[:PORT], or a URL, that clients are told to call; empty: the host that the caller used' },
   trustedProxies: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'proxies whose Forwarded and X-Forwarded-Proto, -Host, -Port and -Prefix are believed: addresses and networks (10.0.0.0/8), separated by commas; loopback: those of this machine; empty: nobody' },
   insecure: { default: false, unit: 'flag', scope: 'process', by: ['up', 'head', 'node'], says: 'allow an address other than loopback although nobody is asked who they are' },

@@ -52,6 +52,8 @@ export interface WorkerRecord {
   readonly pid: number
   /** Unix socket where SOAP over HTTP is served. */
   readonly socket: string
+  /** Unix socket where SOAP over net.tcp is served; undefined: by an older worker, nowhere. */
+  readonly netTcp?: string | undefined
   /** Unix socket where heads give orders (broker/contract.ts). */
   readonly control: string
   /** The machine it runs on: sockets are of use there only. */

@@ -6,6 +6,7 @@ import { soapRequestListener } from '../../transport/http/listener.ts'
 import { asSoaError, toProblem } from '../problem.ts'
 import type { SessionRaising } from './session-raising.ts'
 import { isUnknownThere } from './worker-link.ts'
+import type { Worker } from './worker-pool.ts'
 
 export interface FrontDoorNeeds {
   raising: Pick<SessionRaising, 'locate' | 'mend'>
@@ -18,7 +19,16 @@ export interface FrontDoorNeeds {
 
 /** `/1730412/Http…`: the session's id; undefined for any other path. */
 export function sessionIn (path: string): string | undefined {
-  const id = /^\/([1-9]\d{0,9})\/Http(?=[/?]|$)/i.exec(path)?.[1]
+  return idIn(/^\/([1-9]\d{0,9})\/Http(?=[/?]|$)/i, path)
+}
+
+/** `/1730412/NetTcp…`: the same for a via. */
+export function sessionInVia (path: string): string | undefined {
+  return idIn(/^\/([1-9]\d{0,9})\/NetTcp(?=\/|$)/i, path)
+}
+
+function idIn (pattern: RegExp, path: string): string | undefined {
+  const id = pattern.exec(path)?.[1]
   return id !== undefined && Number(id) < 2 ** 31 ? id : undefined
 }
 
@@ -32,11 +42,15 @@ export class FrontDoor {
   constructor (needs: FrontDoorNeeds) { this.#needs = needs }
 
   /** Unix socket of the worker that serves the path's session. Undefined: the path is not a session's, or nobody serves it; the request is answered by `take` or the REST side then. */
-  async socketOf (path: string): Promise<string | undefined> {
-    const sessionId = sessionIn(path)
+  async socketOf (path: string): Promise<string | undefined> { return (await this.#worker(sessionIn(path)))?.socket }
+
+  /** The same for a via. Undefined: a net.tcp client is told that there is nothing. */
+  async netTcpSocketOf (path: string): Promise<string | undefined> { return (await this.#worker(sessionInVia(path)))?.netTcp }
+
+  async #worker (sessionId: string | undefined): Promise<Pick<Worker, 'socket' | 'netTcp'> | undefined> {
     if (sessionId === undefined) return undefined
     try {
-      return (await this.#needs.raising.locate(sessionId)).socket
+      return await this.#needs.raising.locate(sessionId)
     } catch (error) {
       this.#needs.log.debug({ sessionId, err: error }, 'session not served')
       return undefined

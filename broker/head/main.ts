@@ -24,10 +24,13 @@ import { baseUrls } from '../../transport/http/base-url.ts'
 import { forward } from '../../transport/http/forward.ts'
 import { CLOCKS, soapRequestListener } from '../../transport/http/listener.ts'
 import { relayListener } from '../../transport/relay.ts'
+import { tlsFrom } from '../../transport/tcp/tls.ts'
+import { addresses, type ListeningPorts } from './addresses.ts'
 import { Chores } from './chores.ts'
 import { FrontDoor } from './front-door.ts'
 import { healthRoutes } from './health.ts'
 import { metricsRoute } from './metrics.ts'
+import { netTcpDoor } from './net-tcp-door.ts'
 import { Placement } from './placement.ts'
 import { restServer } from './rest.ts'
 import { SessionLauncher } from './session-launcher.ts'
@@ -48,6 +51,8 @@ export interface HeadOptions {
   runDir: string
   /** Port 0 picks a free one. */
   http: { host: string, port: number }
+  /** Undefined: net.tcp is not served. The launchers' ports are beside the brokers' on the same host; undefined: they are only there. */
+  netTcp?: { host: string, port: number, sessionLauncherPort?: number | undefined, brokerLauncherPort?: number | undefined } | undefined
   /** Registration files, or folders of them, that are registered before anybody is let in. */
   services?: readonly string[] | undefined
   log: Logger
@@ -60,6 +65,10 @@ export interface HeadOptions {
 export interface RunningHead {
   /** `http://127.0.0.1:8080` */
   readonly http: string
+  /** `net.tcp://127.0.0.1:9091`; undefined: not served. */
+  readonly netTcp?: string | undefined
+  /** `net.tcp://127.0.0.1:9090/SessionLauncher` */
+  readonly sessionLauncher?: string | undefined
   /** Takes no more, has the workers suspend what they serve, and ends. Workers of a head that is killed instead go on, and are found by the next one. */
   close (): Promise<void>
 }
@@ -78,8 +87,10 @@ const ALLOCATION_MS = 600_000
 
 /** The head. The only file of this room that opens things and says `new` for others. Refuses to start on a Redis that would lose what is promised. */
 export async function headMain (options: HeadOptions): Promise<RunningHead> {
-  const { settings, redisUrl, prefix, runDir, http, env, log } = options
+  const { settings, redisUrl, prefix, runDir, http, netTcp, env, log } = options
   refuseOpenAddress(http.host, settings.insecure)
+  if (netTcp !== undefined) refuseOpenAddress(netTcp.host, settings.insecure)
+  tlsFrom(settings) // refuses what the workers could not use
   const baseUrl = baseUrls(settings)
   const life = new Lifetime()
   try {
@@ -157,7 +168,9 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     })
 
     const door = new FrontDoor({ raising, forward: (req, res, socketPath) => forward(req, res, { socketPath, baseUrl: baseUrl(req) }), limits: settings, log: room('front door') })
-    const soap = launchers({ launcher, raising, sessions, services, settings, clusterName: prefix, log: room('launchers') })
+    const ports: ListeningPorts = { http: 0, netTcp: 0, brokerLauncher: 0 }
+    const told = addresses(settings, ports)
+    const soap = launchers({ launcher, raising, sessions, services, settings, addresses: told, clusterName: prefix, log: room('launchers') })
     const app = life.own(await restServer({
       launcher,
       raising,
@@ -165,6 +178,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       services,
       settings,
       baseUrl,
+      netTcpUrl: url => told(url).netTcp,
       now: () => clock.now(),
       version: (JSON.parse(await readFile(asset('package.json'), 'utf8')) as { version: string }).version,
       // By its Unix socket come requests that a worker got and that are for somebody else; all others by the relay.
@@ -198,9 +212,21 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       },
       log: room('relay')
     }), relay => relay.close(RELAY_GRACE_MS))
+    ports.http = relay.port
     const listening = `http://${authority(http.host, relay.port)}`
-    log.info({ http: listening }, 'head ready')
-    return { http: listening, close: () => life.close() }
+    if (netTcp === undefined) {
+      log.info({ http: listening }, 'head ready')
+      return { http: listening, close: () => life.close() }
+    }
+    const { host, port, sessionLauncherPort = port, brokerLauncherPort = port } = netTcp
+    const wanted = [...new Set([port, sessionLauncherPort, brokerLauncherPort])]
+    const tcp = life.own(await netTcpDoor({ host, ports: wanted, socketOf: path => door.netTcpSocketOf(path), launchers: soap, settings, log: room('net.tcp') }), tcp => tcp.close())
+    const picked = (asked: number): number => tcp.ports[wanted.indexOf(asked)] as number
+    Object.assign(ports, { netTcp: picked(port), brokerLauncher: picked(brokerLauncherPort) })
+    const brokers = `net.tcp://${authority(host, ports.netTcp)}`
+    const sessionLauncher = `net.tcp://${authority(host, picked(sessionLauncherPort))}/SessionLauncher`
+    log.info({ http: listening, netTcp: brokers, sessionLauncher }, 'head ready')
+    return { http: listening, netTcp: brokers, sessionLauncher, close: () => life.close() }
   }
 }
 

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 
 /** Sockets of workers, as `newWorker` names them. */
-const WORKER_SOCKET = /^w-[0-9a-f]+\.(sock|ctl)$/
+const WORKER_SOCKET = /^w-[0-9a-f]+\.(sock|tcp|ctl)$/
 
 /**
  * Removes what killed workers left in the run folder: a process that dies by SIGKILL takes its listening away, but not the file. One that

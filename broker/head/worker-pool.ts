@@ -13,6 +13,8 @@ export interface Worker {
   readonly pid: number
   /** Unix socket where SOAP over HTTP is served. */
   readonly socket: string
+  /** Unix socket where SOAP over net.tcp is served. */
+  readonly netTcp?: string | undefined
   readonly link: WorkerLink
 }
 
@@ -253,12 +255,12 @@ export class WorkerPool {
   }
 
   async #adopt (record: WorkerRecord): Promise<Member | undefined> {
-    const { workerId: id, pid, socket, control } = record
+    const { workerId: id, pid, socket, netTcp, control } = record
     const known = this.#members.get(id)
     if (known !== undefined) return known
     if (!isWorkerAlive(pid, id)) { await this.#needs.directory.remove(id); return undefined }
     const member: Member = {
-      id, pid, socket, link: new WorkerLink(control), isOurs: control.startsWith(`${this.#needs.runDir}/`), sessions: new Set(), promised: new Set(), isLeaving: false, missed: 0, idleFor: 0
+      id, pid, socket, netTcp, link: new WorkerLink(control), isOurs: control.startsWith(`${this.#needs.runDir}/`), sessions: new Set(), promised: new Set(), isLeaving: false, missed: 0, idleFor: 0
     }
     this.#members.set(id, member)
     await this.#claim(member)

@@ -9,6 +9,8 @@ export interface WorkerSpec {
   workerId: string
   /** Unix socket where SOAP over HTTP is served. */
   socket: string
+  /** Unix socket where SOAP over net.tcp is served. */
+  netTcp: string
   /** Unix socket where heads give orders. */
   control: string
   redisUrl: string
@@ -27,9 +29,9 @@ export interface StartedWorker {
 }
 
 /** Names of a new worker. Short, because the path of a Unix socket has 107 bytes; the id begins with the machine, so that a head knows whose sockets it can reach. */
-export function newWorker (machine: string, runDir: string): Pick<WorkerSpec, 'workerId' | 'socket' | 'control'> {
+export function newWorker (machine: string, runDir: string): Pick<WorkerSpec, 'workerId' | 'socket' | 'netTcp' | 'control'> {
   const name = randomBytes(5).toString('hex')
-  return { workerId: `${machine}/${name}`, socket: join(runDir, `w-${name}.sock`), control: join(runDir, `w-${name}.ctl`) }
+  return { workerId: `${machine}/${name}`, socket: join(runDir, `w-${name}.sock`), netTcp: join(runDir, `w-${name}.tcp`), control: join(runDir, `w-${name}.ctl`) }
 }
 
 export const isOfMachine = (workerId: string, machine: string): boolean => workerId.startsWith(`${machine}/`)

@@ -17,9 +17,12 @@ import { httpCaller } from '../../transport/http/connector.ts'
 import { baseUrls } from '../../transport/http/base-url.ts'
 import { forward } from '../../transport/http/forward.ts'
 import { listenHttp } from '../../transport/http/listener.ts'
-import type { SoapEndpoint } from '../../transport/channel.ts'
+import type { DuplexEndpoint, SoapEndpoint } from '../../transport/channel.ts'
+import { listenTcp } from '../../transport/tcp/listener.ts'
+import { tlsFrom } from '../../transport/tcp/tls.ts'
 import { controlServer, type WorkerDesk } from './control.ts'
 import { controller } from './controller.ts'
+import { duplexEndpoints, type DuplexEndpoints } from './duplex.ts'
 import { frontEnd } from './front-end.ts'
 import { WorkerSessions, refusalOf } from './sessions.ts'
 
@@ -27,6 +30,7 @@ import { WorkerSessions, refusalOf } from './sessions.ts'
 interface WorkerSpec {
   workerId: string
   socket: string
+  netTcp: string
   control: string
   redisUrl: string
   prefix: string
@@ -125,11 +129,21 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   const soap = life.own(await listenHttp({
     listen: { path: spec.socket }, takesIntroductions: true, route, fallback, baseUrl, maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes, log
   }), soap => soap.close(2000))
+  const channels = new WeakMap<object, DuplexEndpoints>()
+  const routeVia = (path: string): DuplexEndpoint | undefined => {
+    const [, id, part = ''] = /^\/(\d+)\/NetTcp(?:\/(Controller|GetResponse))?\/?$/i.exec(path) ?? []
+    const session = id === undefined ? undefined : sessions.get(id)
+    if (session === undefined) return undefined
+    let endpoints = channels.get(session)
+    if (endpoints === undefined) channels.set(session, endpoints = duplexEndpoints(session, log))
+    return { '': endpoints.front, controller: endpoints.control, getresponse: endpoints.responses }[part.toLowerCase()]
+  }
+  life.own(await listenTcp({ listen: { path: spec.netTcp }, route: routeVia, tls: tlsFrom(settings), maxReceivingBytes, log }), listener => listener.close(2000))
   const control = controlServer(desk, log)
   await new Promise<void>((resolve, reject) => { control.once('error', reject); control.listen(spec.control, resolve) })
   life.own(control, control => new Promise(resolve => { control.closeAllConnections(); control.close(resolve) }))
 
-  const record = { workerId, pid: process.pid, socket: spec.socket, control: spec.control, machine: hostname(), startedAt: new Date(clock.now()).toISOString() }
+  const record = { workerId, pid: process.pid, socket: spec.socket, netTcp: spec.netTcp, control: spec.control, machine: hostname(), startedAt: new Date(clock.now()).toISOString() }
   await directory.beat(record, LEASE_MS)
   const beat = setInterval(() => {
     if (stopping === undefined) directory.beat(record, LEASE_MS).catch(error => log.warn({ err: error as Error }, 'worker beat not written'))
@@ -141,7 +155,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   await ended
   disarmClaim()
   await life.close()
-  for (const path of [spec.socket, spec.control]) rmSync(path, { force: true })
+  for (const path of [spec.socket, spec.netTcp, spec.control]) rmSync(path, { force: true })
 }
 
 process.on('unhandledRejection', error => { process.stderr.write(`unhandled rejection in worker: ${error instanceof Error ? error.stack ?? error.message : String(error)}\n`); process.exit(70) })

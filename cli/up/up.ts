@@ -11,7 +11,7 @@ import { HeadApi } from '../head-api.ts'
 import { aborted, type Io } from '../io.ts'
 import { needProgram } from '../on-path.ts'
 import { refuseManyAddresses, refuseOpenAddress } from '../../config/addresses.ts'
-import { hostAndPort, processSettings, settingsAsEnvironment } from '../options.ts'
+import { hostAndPort, listenAddresses, processSettings, settingsAsEnvironment } from '../options.ts'
 import { putService } from '../put-service.ts'
 import type { Child, Program } from './child.ts'
 import { takeLock } from './lock.ts'
@@ -31,7 +31,7 @@ const realParts: Parts = {
 }
 
 /** The first line of `soa head` and `soa node`. */
-interface Ready { http?: string }
+interface Ready { http?: string, netTcp?: string | null, sessionLauncher?: string | null }
 
 const READY_TIMEOUT_MS = 60_000
 /** Redis reads its whole file before it answers; 1 GB takes some 10 s. */
@@ -48,7 +48,7 @@ const NODE_EXTRA_MS = 5000
 export async function up (io: Io, flags: Readonly<Record<string, unknown>> & { services?: readonly string[] }, parts: Parts = realParts): Promise<void> {
   const { services: folders = [], ...settingFlags } = flags
   const settings = processSettings(io, settingFlags)
-  refuseOpenAddress(hostAndPort(settings.http).host, settings.insecure)
+  for (const address of listenAddresses(settings)) refuseOpenAddress(hostAndPort(address).host, settings.insecure)
   refuseManyAddresses(settings.hostAddress)
   refuseOpenAddress(settings.hostAddress, settings.insecure)
   if (settings.redis === '' && settings.durability === 'replicas') throw new CommandFailed(EXIT.refused, 'durability replicas needs a Redis with replicas: name it with --redis; the Redis that "soa up" runs has none')
@@ -60,7 +60,7 @@ export async function up (io: Io, flags: Readonly<Record<string, unknown>> & { s
   const started: Supervisor[] = []
   try {
     // After the lock, which knows better who is there when it is another "soa up" on the same data.
-    await needFreeAddress(settings.http, parts.clock, io.signal)
+    for (const address of listenAddresses(settings)) await needFreeAddress(address, parts.clock, io.signal)
     const runDir = runFolder(settings, io, join(dataDir, 'run'))
     // A mistake in a registration file ends this before anything runs.
     const services = await loadServices(folders, io)
@@ -92,13 +92,16 @@ export async function up (io: Io, flags: Readonly<Record<string, unknown>> & { s
           ready: (_, signal) => redisAnswers(own.socket, clock, signal)
         }))).pid
       }
-      let http = settings.http
+      let { http, netTcp } = settings
       const head = await start(new Supervisor({
         ...common, name: 'head', graceMs: HEAD_GRACE_MS, ready: readyLine, // eslint-disable-line @stylistic/object-property-newline
-        program: () => program('head', settingsAsEnvironment(io.env, { ...chosen, http }))
+        program: () => program('head', settingsAsEnvironment(io.env, { ...chosen, http, netTcp }))
       }))
-      const url = (head.answer as Ready).http ?? `http://${http}`
-      http = new URL(url).host // port 0 became a port: a head that is started again takes the same, or its clients would not find it
+      const answer = head.answer as Ready
+      const url = answer.http ?? `http://${http}`
+      // Port 0 became a port: a head that is started again takes the same, or its clients would not find it.
+      http = new URL(url).host
+      if (typeof answer.netTcp === 'string') netTcp = answer.netTcp.replace(/^net\.tcp:\/\//, '')
       pids.head = head.pid
       const api = new HeadApi(url, io.signal)
       for (const service of services) await putService(api, service)
@@ -107,7 +110,7 @@ export async function up (io: Io, flags: Readonly<Record<string, unknown>> & { s
         ...common, name: 'node', graceMs: settings.taskCancelGracePeriod + NODE_EXTRA_MS, ready: readyLine, // eslint-disable-line @stylistic/object-property-newline
         program: () => program('node', settingsAsEnvironment(io.env, { ...chosen, http }))
       }))).pid
-      io.out(JSON.stringify({ ready: true, http: url, netTcp: null, redis: chosen.redis, dataDir, pids }))
+      io.out(JSON.stringify({ ready: true, http: url, netTcp: answer.netTcp ?? null, sessionLauncher: answer.sessionLauncher ?? null, redis: chosen.redis, dataDir, pids }))
       await Promise.race([...watching, aborted(io.signal, stopped.signal)])
     } catch (error) {
       if (!io.signal.aborted) throw error

@@ -74,7 +74,7 @@ export async function gone (pid: number): Promise<void> {
   while (isAlive(pid)) await new Promise(resolve => setImmediate(resolve))
 }
 
-export interface Ready { ready: boolean, http: string, netTcp: null, redis: string, dataDir: string, pids: { redis: number, head: number, node: number } }
+export interface Ready { ready: boolean, http: string, netTcp: string | null, redis: string, dataDir: string, pids: { redis: number, head: number, node: number } }
 
 /** A folder of one's own with a path short enough for sockets, gone after the test. */
 export function folder (t: { teardown: (end: () => void) => unknown }): string {
@@ -85,7 +85,7 @@ export function folder (t: { teardown: (end: () => void) => unknown }): string {
 
 export const isReady = (line: string): boolean => line.startsWith('{"ready"')
 export const ready = async (up: Watched): Promise<Ready> => JSON.parse(await up.line(isReady)) as Ready
-export const upOptions = (dataDir: string, more: object = {}): string[] => [JSON.stringify({ dataDir, http: '127.0.0.1:0', logLevel: 'info', ...more })]
+export const upOptions = (dataDir: string, more: object = {}): string[] => [JSON.stringify({ dataDir, http: '127.0.0.1:0', netTcp: '127.0.0.1:0', sessionLauncherPort: 0, brokerLauncherPort: 0, logLevel: 'info', ...more })]
 
 /** Started, and ended with the test whatever happens. */
 export function started (t: { teardown: (end: () => Promise<void>) => unknown }, args: string[], env: NodeJS.ProcessEnv = {}): Watched {

@@ -22,7 +22,7 @@ const DEADLINE_MS = 60_000
 /** Between two looks at a counter. */
 const LOOK_MS = 5
 
-interface ReadyLine { ready: boolean, http: string, redis: string, pids: Record<string, number> }
+interface ReadyLine { ready: boolean, http: string, netTcp: string | null, sessionLauncher: string | null, redis: string, pids: Record<string, number> }
 
 export interface ClusterOptions {
   /** Slots of the node; default 4. */
@@ -48,6 +48,8 @@ export class Cluster {
   readonly dataDir: string
   /** URL of the head; the same after each restart. */
   head = ''
+  /** `net.tcp://127.0.0.1:PORT`, all of net.tcp on this one port; the same after each restart. */
+  netTcp = ''
   redisSocket = ''
   readonly #options: ClusterOptions
   #up: ChildProcess | undefined
@@ -79,7 +81,8 @@ export class Cluster {
     const entry = fileURLToPath(new URL('../../cli/entry.js', import.meta.url))
     const { cores = 4, services = 'examples/services', flags = [] } = this.#options
     const http = this.head === '' ? '127.0.0.1:0' : new URL(this.head).host
-    const child = spawn(process.execPath, [entry, 'up', '--http', http, '--data-dir', this.dataDir, '--cores', String(cores), '--services', asset(services), ...flags], { stdio: ['ignore', 'pipe', 'pipe'], env: withoutSettings(process.env) })
+    const netTcp = this.netTcp === '' ? '127.0.0.1:0' : this.netTcp.replace('net.tcp://', '')
+    const child = spawn(process.execPath, [entry, 'up', '--http', http, '--net-tcp', netTcp, '--session-launcher-port', '0', '--broker-launcher-port', '0', '--data-dir', this.dataDir, '--cores', String(cores), '--services', asset(services), ...flags], { stdio: ['ignore', 'pipe', 'pipe'], env: withoutSettings(process.env) })
     this.#up = child
     child.stderr.setEncoding('utf8').on('data', (text: string) => { this.#log = (this.#log + text).slice(-200_000) })
     const lines = createInterface({ input: child.stdout })
@@ -89,6 +92,7 @@ export class Cluster {
     const ready = JSON.parse(line) as ReadyLine
     if (!ready.ready) throw new Error(`no ready line: ${line}`)
     this.head = ready.http
+    this.netTcp = ready.netTcp ?? ''
     this.redisSocket = ready.redis
     this.look()
   }

@@ -101,7 +101,7 @@ async function stop (): Promise<void> {
   clearInterval(beat)
   await directory.remove(workerId)
   await closeRedis(redis)
-  for (const path of [spec.socket, spec.control]) rmSync(path, { force: true })
+  for (const path of [spec.socket, spec.netTcp, spec.control]) rmSync(path, { force: true })
   process.exit(0)
 }
 

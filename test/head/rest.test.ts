@@ -54,6 +54,7 @@ async function server (t: { teardown: (end: () => unknown) => unknown }, doubles
   const never = (): never => { throw new Error('not asked for in this test') }
   const app = await restServer({
     launcher: { create: never, show: never, list: never, cancel: never, close: never, ...doubles },
+    netTcpUrl: () => undefined,
     raising: { locate: never, mend: never },
     nodes: { nodes: async () => [], setDraining: async () => false },
     services: { put: async () => {}, get: never, list: async () => [] },

@@ -9,6 +9,8 @@ export interface SessionRoutesNeeds {
   launcher: Pick<SessionLauncher, 'create' | 'show' | 'list' | 'cancel' | 'close'>
   /** Scheme, host and prefix that this caller is told to use. */
   baseUrl: (request: FastifyRequest) => string
+  /** The same over net.tcp, by that; undefined where it is not served. */
+  netTcpUrl: (baseUrl: string) => string | undefined
 }
 
 type WithId = { Params: { id: string } }
@@ -21,13 +23,13 @@ export function sessionIdOf (request: FastifyRequest<WithId>): string {
 }
 
 /** The session object of surface.md. What only its broker knows is null while nobody serves it. */
-export function sessionObject ({ record, view }: SessionSeen, baseUrl: string): object {
+export function sessionObject ({ record, view }: SessionSeen, baseUrl: string, netTcpUrl?: string): object {
   const { sessionId, service, version, durable, state, why, createdAt, priority, minUnits, maxUnits, settings } = record
   return {
     sessionId, service, version, durable, state, why, createdAt, priority, minUnits, maxUnits, settings, // eslint-disable-line @stylistic/object-property-newline
     brokerPid: view?.brokerPid ?? null,
     brokerUniqueId: view?.brokerUniqueId,
-    endpoints: { http: `${baseUrl}/${sessionId}/Http`, netTcp: null },
+    endpoints: { http: `${baseUrl}/${sessionId}/Http`, netTcp: netTcpUrl === undefined ? null : `${netTcpUrl}/${sessionId}/NetTcp` },
     counters: view?.counters ?? null,
     clients: view?.clients ?? [],
     tasks: view?.tasks ?? [],
@@ -36,12 +38,14 @@ export function sessionObject ({ record, view }: SessionSeen, baseUrl: string): 
   }
 }
 
-export function sessionRoutes (app: FastifyInstance, { launcher, baseUrl }: SessionRoutesNeeds): void {
+export function sessionRoutes (app: FastifyInstance, { launcher, baseUrl, netTcpUrl }: SessionRoutesNeeds): void {
+  const shown = (seen: SessionSeen, base: string): object => sessionObject(seen, base, netTcpUrl(base))
+
   app.post<{ Body: SessionRequest }>('/sessions', { schema: { tags: ['sessions'], summary: 'Create a session; answered once its broker takes requests', body: sessionRequest, response: answers({ 201: json('created', ref('Session')) }) } },
     async (request, reply) => {
       const seen = await launcher.create(request.body)
       const base = baseUrl(request)
-      return reply.code(201).header('location', `${base}/api/v1/sessions/${seen.record.sessionId}`).send(sessionObject(seen, base))
+      return reply.code(201).header('location', `${base}/api/v1/sessions/${seen.record.sessionId}`).send(shown(seen, base))
     })
 
   app.get<{ Querystring: { state?: SessionState, service?: string, cursor?: string, limit?: string } }>(
@@ -49,14 +53,14 @@ export function sessionRoutes (app: FastifyInstance, { launcher, baseUrl }: Sess
     async request => {
       const { limit = '100', ...query } = request.query
       const { items, next } = await launcher.list({ ...query, limit: pageSize(Number(limit)) })
-      return { items: items.map(seen => sessionObject(seen, baseUrl(request))), next }
+      return { items: items.map(seen => shown(seen, baseUrl(request))), next }
     })
 
   app.get<WithId>('/sessions/:id', { schema: { tags: ['sessions'], summary: 'One session; a suspended durable one is raised', response: answers({ 200: json('the session', ref('Session')) }) } },
-    async request => sessionObject(await launcher.show(sessionIdOf(request)), baseUrl(request)))
+    async request => shown(await launcher.show(sessionIdOf(request)), baseUrl(request)))
 
   app.post<WithId>('/sessions/:id/cancel', { schema: { tags: ['sessions'], summary: 'Stop the work; stored responses stay readable. Again: nothing happens', response: answers({ 200: json('the session', ref('Session')) }) } },
-    async request => sessionObject(await launcher.cancel(sessionIdOf(request)), baseUrl(request)))
+    async request => shown(await launcher.cancel(sessionIdOf(request)), baseUrl(request)))
 
   app.delete<WithId>('/sessions/:id', { schema: { tags: ['sessions'], summary: 'Destroy the session with all its requests and responses. Again: nothing happens', response: answers({ 204: { description: 'gone' } }) } },
     async (request, reply) => {

@@ -13,19 +13,29 @@ export const BROKER_NOT_EXIST = 'PingBroker2Result_BrokerNotExist'
 const HEARTBEAT = { ClientBrokerHeartbeatInterval: 20_000, ClientBrokerHeartbeatRetryCount: 3 }
 
 /** A list of addresses by transport scheme: NetTcp, Http, Custom, WebAPI, NetHttp, AzureStorage, and one more as HPC Pack sends it; what is not served is nil. */
-const bySchemes = (http?: string): Array<string | undefined> => [undefined, http, undefined, undefined, undefined, undefined, undefined]
+const bySchemes = (netTcp?: string, http?: string): Array<string | undefined> => [netTcp, http, undefined, undefined, undefined, undefined, undefined]
 
-export const brokerLauncherAddress = (baseUrl: string): string => `${baseUrl}/BrokerLauncher`
+/**
+ * Where brokers are created, by the prefix that a client asked for. HPC Pack's client says `https://` for its HTTP scheme and then calls the broker launcher over
+ * net.tcp all the same ([wire-contract] 4.3), so only `http://`, which it never says, is for those that cannot.
+ */
+export function brokerLauncherAddress ({ http, brokerLauncher }: BrokerAddresses, endpointPrefix: string): string {
+  return `${brokerLauncher === undefined || /^http:/i.test(endpointPrefix) ? http : brokerLauncher}/BrokerLauncher`
+}
+
+/** What addresses.ts says. */
+export interface BrokerAddresses { readonly http: string, readonly netTcp: string | undefined, readonly brokerLauncher: string | undefined }
 
 /** BrokerInitializationResult: all that a client needs to call a session's broker. */
-export function brokerInitializationResult (sessionId: string, brokerUniqueId: string, settings: Settings, baseUrl: string): Values {
+export function brokerInitializationResult (sessionId: string, brokerUniqueId: string, settings: Settings, { http, netTcp }: BrokerAddresses): Values {
+  const overTcp = (suffix = ''): string | undefined => netTcp === undefined ? undefined : `${netTcp}/${sessionId}/NetTcp${suffix}`
   return {
-    BrokerEpr: bySchemes(`${baseUrl}/${sessionId}/Http`),
+    BrokerEpr: bySchemes(overTcp(), `${http}/${sessionId}/Http`),
     BrokerUniqueId: brokerUniqueId,
     ...HEARTBEAT,
-    ControllerEpr: bySchemes(`${baseUrl}/${sessionId}/Http/Controller`),
+    ControllerEpr: bySchemes(overTcp('/Controller'), `${http}/${sessionId}/Http/Controller`),
     MaxMessageSize: settings.maxMessageSize,
-    ResponseEpr: bySchemes(), // responses are pulled over HTTP
+    ResponseEpr: bySchemes(overTcp('/GetResponse')), // over HTTP responses are pulled from the controller
     ServiceOperationTimeout: int(settings.serviceOperationTimeout),
     SupportsMessageDetails: false,
     UseAzureQueue: false
@@ -36,9 +46,9 @@ export function brokerInitializationResult (sessionId: string, brokerUniqueId: s
 const JOB_STATE: Readonly<Record<SessionRecord['state'], string>> = { Starting: 'Queued', Running: 'Running', Suspended: 'Running', Canceled: 'Canceled', Finished: 'Finished', Failed: 'Failed' }
 
 /** SessionInfo: what a client needs to attach. The addresses of the broker come with Attach's answer, so they are nil here, as HPC Pack has it. */
-export function sessionInfo (record: SessionRecord, settings: Settings, baseUrl: string): Values {
+export function sessionInfo (record: SessionRecord, settings: Settings, at: BrokerAddresses, endpointPrefix: string): Values {
   return {
-    BrokerLauncherEpr: brokerLauncherAddress(baseUrl),
+    BrokerLauncherEpr: brokerLauncherAddress(at, endpointPrefix),
     ...HEARTBEAT,
     Durable: record.durable,
     Id: record.sessionId,
@@ -49,7 +59,8 @@ export function sessionInfo (record: SessionRecord, settings: Settings, baseUrl:
     ServiceVersion: toVersion(record.version),
     SessionACL: [],
     SessionOwner: 'Everyone',
-    TransportScheme: 'Http',
+    // Who attaches says by the prefix which one it will use.
+    TransportScheme: at.netTcp === undefined || /^http/i.test(endpointPrefix) ? 'Http' : 'NetTcp',
     UseAad: false,
     UseInprocessBroker: false
   }

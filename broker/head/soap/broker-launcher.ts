@@ -9,7 +9,7 @@ import type { SessionRaising } from '../session-raising.ts'
 import { settingsFor } from '../session-request.ts'
 import { whyNotServed } from '../session.states.ts'
 import { isUnknownThere } from '../worker-link.ts'
-import { BROKER_NOT_EXIST, brokerInitializationResult } from './answers.ts'
+import { BROKER_NOT_EXIST, brokerInitializationResult, type BrokerAddresses } from './answers.ts'
 import { idIn } from './session-launcher.ts'
 
 export interface BrokerLauncherNeeds {
@@ -17,17 +17,18 @@ export interface BrokerLauncherNeeds {
   raising: Pick<SessionRaising, 'servedBy'>
   services: Pick<ServiceRegistry, 'get'>
   settings: AllSettings
+  addresses: (baseUrl: string) => BrokerAddresses
 }
 
 /** `/BrokerLauncher`: HPC's IBrokerLauncher ([wire-contract] 1.2, [broker-behaviour] 1.4). */
 export function brokerLauncherOperations (needs: BrokerLauncherNeeds): Operations<keyof typeof BROKER_LAUNCHER.operations> {
-  const { launcher, raising, services, settings } = needs
+  const { launcher, raising, services, settings, addresses } = needs
 
   async function initialized ({ record, view }: SessionSeen, { baseUrl }: ContractCall): Promise<Values> {
     const brokerUniqueId = view?.brokerUniqueId
     if (brokerUniqueId === undefined) throw whyNotServed(record)
     const runsWith = settingsFor(await services.get(record.service, record.version), record.settings, settings)
-    return brokerInitializationResult(record.sessionId, brokerUniqueId, runsWith, baseUrl)
+    return brokerInitializationResult(record.sessionId, brokerUniqueId, runsWith, addresses(baseUrl))
   }
 
   // The order that Allocate checked is what starts: the start info says the same again, with the version that Allocate chose.

@@ -7,7 +7,7 @@ import { isUnreachable } from '../worker-link.ts'
 import { brokerLauncherOperations, type BrokerLauncherNeeds } from './broker-launcher.ts'
 import { sessionLauncherOperations, type SessionLauncherNeeds } from './session-launcher.ts'
 
-export interface LaunchersNeeds extends Omit<SessionLauncherNeeds, 'launcher'>, Omit<BrokerLauncherNeeds, 'launcher' | 'services'> {
+export interface LaunchersNeeds extends Omit<SessionLauncherNeeds, 'launcher'>, Omit<BrokerLauncherNeeds, 'launcher' | 'services' | 'addresses'> {
   launcher: SessionLauncherNeeds['launcher'] & BrokerLauncherNeeds['launcher']
 }
 

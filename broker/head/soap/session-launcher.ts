@@ -9,7 +9,7 @@ import { toVersion } from '../../../wsdl/data-contracts.ts'
 import type { Values } from '../../../wsdl/shapes.ts'
 import type { SessionLauncher } from '../session-launcher.ts'
 import { settingsFor } from '../session-request.ts'
-import { brokerLauncherAddress, SERVER_VERSION, sessionInfo } from './answers.ts'
+import { brokerLauncherAddress, SERVER_VERSION, sessionInfo, type BrokerAddresses } from './answers.ts'
 import { sessionRequest } from './start-info.ts'
 
 export interface SessionLauncherNeeds {
@@ -17,12 +17,13 @@ export interface SessionLauncherNeeds {
   sessions: Pick<SessionStore, 'get'>
   services: Pick<ServiceRegistry, 'get' | 'list'>
   settings: AllSettings
+  addresses: (baseUrl: string) => BrokerAddresses
   /** Of the cluster, for GetClusterInfo. */
   clusterName: string
   log: Logger
 }
 
-/** Which addresses a client wants. All get those over HTTP; what cannot be meant is refused. */
+/** Which addresses a client wants ([wire-contract] 1.1); what cannot be meant is refused. */
 const PREFIXES = /^(?:https?|net\.tcp):\/\/$/i
 
 /** A session's id in a call: text that no session can have is refused like an id that none has. */
@@ -37,7 +38,7 @@ export function idIn (call: ContractCall, field = 'sessionId'): string {
  * that was refused 20 times before it tells its user why; the session starts with IBrokerLauncher's Create.
  */
 export function sessionLauncherOperations (needs: SessionLauncherNeeds): Operations<keyof typeof SESSION_LAUNCHER.operations> {
-  const { launcher, sessions, services, settings, clusterName, log } = needs
+  const { launcher, sessions, services, settings, addresses, clusterName, log } = needs
   /** Seconds. HPC Pack's clients of a broker of their own ask for it. */
   const configuration: Readonly<Record<string, string>> = { TaskCancelGracePeriod: String(Math.round(settings.taskCancelGracePeriod / 1000)) }
   const configured = (key: string): string | undefined => Object.hasOwn(configuration, key) ? configuration[key] : undefined
@@ -47,7 +48,7 @@ export function sessionLauncherOperations (needs: SessionLauncherNeeds): Operati
     const { request, idle } = sessionRequest(call.fields.info, durable)
     const record = await launcher.allocate(request)
     if (idle.length > 0) log.warn({ sessionId: record.sessionId, service: record.service, members: idle }, 'members of the start info have no effect here')
-    return { BrokerLauncherEpr: [brokerLauncherAddress(call.baseUrl)], Id: record.sessionId, ServiceVersion: toVersion(record.version) }
+    return { BrokerLauncherEpr: [brokerLauncherAddress(addresses(call.baseUrl), prefixIn(call))], Id: record.sessionId, ServiceVersion: toVersion(record.version) }
   }
 
   async function record (sessionId: string): Promise<SessionRecord> {
@@ -64,7 +65,7 @@ export function sessionLauncherOperations (needs: SessionLauncherNeeds): Operati
       checkPrefix(call)
       const session = await record(idIn(call))
       const runsWith = settingsFor(await services.get(session.service, session.version), session.settings, settings)
-      return { GetInfoResult: sessionInfo(session, runsWith, call.baseUrl) }
+      return { GetInfoResult: sessionInfo(session, runsWith, addresses(call.baseUrl), prefixIn(call)) }
     },
     async Terminate (call) { await launcher.close(idIn(call)); return {} },
     async GetServiceVersions (call) {
@@ -82,7 +83,9 @@ export function sessionLauncherOperations (needs: SessionLauncherNeeds): Operati
   }
 }
 
+const prefixIn = (call: ContractCall): string => String(call.fields.endpointPrefix ?? '')
+
 function checkPrefix (call: ContractCall): void {
-  const prefix = String(call.fields.endpointPrefix ?? '')
+  const prefix = prefixIn(call)
   if (!PREFIXES.test(prefix)) throw new SoaError('InvalidArgument', { argument: 'endpointPrefix', why: `http://, https:// or net.tcp://, not ${JSON.stringify(prefix.slice(0, 100))}` })
 }
