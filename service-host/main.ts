@@ -18,6 +18,7 @@ import { watchFromOutside } from './hang-watchdog.ts'
 import { readHostSpec, type HostSpec } from './host-spec.ts'
 import { ServiceHost } from './host.ts'
 import { Invoker } from './invoker.ts'
+import { rehearse } from './rehearsal.ts'
 import { lazyLog } from './service-context.ts'
 import { loadService, ServiceUnusable } from './service-loader.ts'
 
@@ -46,7 +47,7 @@ async function start (spec: HostSpec, log: ReturnType<typeof lazyLog>): Promise<
     const wsdl = loadWsdl(spec.documents, spec.wsdlFile)
     return { wsdl, operations: operationsOf(wsdl, spec.contract) }
   })
-  const methods = await loadService(spec.module, wsdl, operations)
+  const methods = await loadService(spec.module, wsdl, operations, spec.type)
   const cores = Number(process.env.CCP_NUMCPUS)
   const limits = { maxMessageSize: spec.maxMessageSize, maxHeaderBytes: spec.maxHeaderBytes, maxDepth: spec.maxDepth }
   const watchdog = spec.serviceHangTimeout >= 0 ? watchFromOutside(spec.serviceHangTimeout) : undefined
@@ -59,6 +60,7 @@ async function start (spec: HostSpec, log: ReturnType<typeof lazyLog>): Promise<
       maxDepth: spec.maxDepth,
       maxMessageSize: spec.maxMessageSize,
       includeExceptionDetailInFaults: spec.includeExceptionDetailInFaults,
+      isLenient: spec.lenient ?? false,
       log
     }),
     sessionId: spec.sessionId,
@@ -121,7 +123,7 @@ try {
   const isWarm = process.argv[2] === '--warm'
   if (isWarm) {
     process.argv.splice(2, 1)
-    if (await awaitAssignment() === undefined) end()
+    if (await awaitAssignment(() => rehearse(lazyLog('service-host') as unknown as Logger)) === undefined) end()
   }
   const spec = or('badSpec', () => readHostSpec(process.env.SOA_HOST_SPEC))
   delete process.env.SOA_HOST_SPEC

@@ -142,7 +142,7 @@ t.test('warm hosts of a node', needsRedis, async t => {
     return { seen, session }
   }
 
-  t.test('a task gets one that is there, which then is as a cold host in all that its service sees', async t => {
+  t.test('a task gets one that is there, which then is as a cold host in all that its service sees, and is replaced', async t => {
     const cold = await grid.node('cold', 2, { SOA_WARM_HOSTS: '0' })
     const first = await look()
     t.same(await warmOf(cold), [], '0 turns it off')
@@ -160,7 +160,10 @@ t.test('warm hosts of a node', needsRedis, async t => {
     t.equal(second.seen.env['SOA_HOST_SPEC'], undefined)
 
     await eventually(async () => { const now = await warmOf(node); return now.length === 1 && now[0] !== pid })
-    t.pass('and another one is made')
+    const left = await warmOf(node)
+    node.child.kill('SIGTERM')
+    t.equal(await node.exited, 0)
+    t.same(await Promise.all(left.map(isThere)), [false], 'another one was made, which ends with its node manager')
   })
 
   t.test('one that is killed is replaced; kill -9 of the node manager leaves none', async t => {
@@ -173,14 +176,5 @@ t.test('warm hosts of a node', needsRedis, async t => {
     node.child.kill('SIGKILL')
     await eventually(async () => !(await Promise.all(left.map(isThere))).includes(true))
     t.pass('none is there')
-  })
-
-  t.test('they end with a node manager that is told to end', async t => {
-    const node = await grid.node('polite', 1, { SOA_WARM_HOSTS: '1' })
-    await eventually(async () => (await warmOf(node)).length === 1)
-    const left = await warmOf(node)
-    node.child.kill('SIGTERM')
-    t.equal(await node.exited, 0)
-    t.same(await Promise.all(left.map(isThere)), [false])
   })
 })
