@@ -1,6 +1,9 @@
 import { SoaError } from '../core/errors.ts'
 import { HPC, WSA, WSA_NONE } from '../wire/soap/envelope.ts'
 import { operationOf, type Contract } from '../wsdl/contracts.ts'
+import { CONTRACT_WSDL, contractDocuments } from '../wsdl/contract-wsdl.ts'
+import { helpPage } from '../wsdl/help-page.ts'
+import { httpEndpoint, ServedWsdl } from '../wsdl/served-wsdl.ts'
 import { CONTRACT_DEPTH, decodeRequest, encodeReply, type Value, type Values } from '../wsdl/shapes.ts'
 import type { SoapEndpoint, SoapReply, SoapRequest } from './channel.ts'
 
@@ -33,7 +36,21 @@ export function serveContract<N extends string> (contract: Contract<N>, limits: 
     const body = Buffer.isBuffer(result) ? result : encodeReply(operation, result)
     return { envelope: { v: 1, soap: envelope.soap, enc: 'utf8', action: operation.replyAction, relatesTo: envelope.messageId, otherHeaders: [], prefixesInScope: [], body } }
   }
-  return { limits: { ...limits, maxDepth: CONTRACT_DEPTH }, handle }
+  return { limits: { ...limits, maxDepth: CONTRACT_DEPTH }, handle, get: describe(contract) }
+}
+
+/** One for each contract, however many sessions have an endpoint of it; made when somebody asks. */
+const served = new Map<Contract, ServedWsdl>()
+
+/** GET: the contract's WSDL, and without a query a page that says what is here. */
+function describe (contract: Contract): NonNullable<SoapEndpoint['get']> {
+  return async ({ path, query, baseUrl }) => {
+    const wsdl = served.get(contract) ?? new ServedWsdl(contractDocuments(contract), CONTRACT_WSDL)
+    served.set(contract, wsdl)
+    const url = `${baseUrl}${path}`
+    if (query !== '') return wsdl.answer(query, httpEndpoint(url))
+    return { status: 200, contentType: 'text/html; charset=utf-8', body: helpPage({ title: contract.name, about: contract.about, url, queries: wsdl.queries, operations: wsdl.operations }) }
+  }
 }
 
 /** Every endpoint of ours understands addressing and HPC's own headers. */

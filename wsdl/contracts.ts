@@ -4,7 +4,9 @@
  * A .NET reader walks forward only, so the order of the fields is the order on the wire.
  */
 
-import { BROKER_INITIALIZATION_RESULT, CLUSTER_INFO, DICTIONARY, SESSION_ALLOCATE_INFO, SESSION_INFO, SESSION_START_INFO, STRINGS, VERSION, VERSIONS, type DataType } from './data-contracts.ts'
+import {
+  BROKER_CLIENT_STATUS, BROKER_INITIALIZATION_RESULT, CLUSTER_INFO, DICTIONARY, GET_RESPONSE_POSITION, SESSION_ALLOCATE_INFO, SESSION_INFO, SESSION_START_INFO, STRINGS, VERSION, VERSIONS, type DataType
+} from './data-contracts.ts'
 
 /** `xml`: bytes that are written as they are (replies only). */
 export type FieldType = DataType | 'xml'
@@ -24,19 +26,21 @@ export interface Operation {
 export interface Contract<N extends string = string> {
   readonly name: string
   readonly namespace: string
+  /** What it is for, in a sentence or two. */
+  readonly about: string
   readonly operations: Readonly<Record<N, Operation>>
 }
 
 type Rows = Record<string, { in: readonly Field[], out: readonly Field[], action?: string, oneWay?: boolean }>
 
 /** The default action of WCF: namespace, contract, operation; a row with `action` has its own (an explicit `Action=`). */
-function contract<const R extends Rows> (namespace: string, name: string, rows: R): Contract<keyof R & string> {
+function contract<const R extends Rows> (namespace: string, name: string, rows: R, about = ''): Contract<keyof R & string> {
   const base = `${namespace}${namespace.endsWith('/') ? '' : '/'}${name}/`
   const operations = Object.fromEntries(Object.entries(rows).map(([op, row]) => {
     const action = row.action ?? base + op
     return [op, { name: op, namespace, action, replyAction: `${action}Response`, input: row.in, output: row.out, ...(row.oneWay ? { oneWay: true } : {}) }]
   })) as unknown as Record<keyof R & string, Operation>
-  return { name, namespace, operations }
+  return { name, namespace, about, operations }
 }
 
 /** [wire-contract] 1.3. `clientid` is spelled in lower case in Flush, EndRequests and Purge, `clientId` elsewhere. */
@@ -44,15 +48,15 @@ export const BROKER_CONTROLLER = contract('http://hpc.microsoft.com/brokercontro
   Flush: { in: [['count', 'int'], ['clientid', 'string'], ['batchId', 'int'], ['timeoutThrottlingMs', 'int'], ['timeoutFlushMs', 'int']], out: [] },
   EndRequests: { in: [['count', 'int'], ['clientid', 'string'], ['batchId', 'int'], ['timeoutThrottlingMs', 'int'], ['timeoutEOMMs', 'int']], out: [] },
   Purge: { in: [['clientid', 'string']], out: [] },
-  GetBrokerClientStatus: { in: [['clientId', 'string']], out: [['GetBrokerClientStatusResult', 'string']] },
+  GetBrokerClientStatus: { in: [['clientId', 'string']], out: [['GetBrokerClientStatusResult', BROKER_CLIENT_STATUS]] },
   GetRequestsCount: { in: [['clientId', 'string']], out: [['GetRequestsCountResult', 'int']] },
-  PullResponses: { in: [['action', 'string'], ['position', 'string'], ['count', 'int'], ['clientId', 'string']], out: [['PullResponsesResult', 'xml']] },
+  PullResponses: { in: [['action', 'string'], ['position', GET_RESPONSE_POSITION], ['count', 'int'], ['clientId', 'string']], out: [['PullResponsesResult', 'xml']] },
   GetResponsesAQ: {
-    in: [['action', 'string'], ['clientData', 'string'], ['resetToBegin', 'string'], ['count', 'int'], ['clientId', 'string'], ['sessionHash', 'int']],
+    in: [['action', 'string'], ['clientData', 'string'], ['resetToBegin', GET_RESPONSE_POSITION], ['count', 'int'], ['clientId', 'string'], ['sessionHash', 'int']],
     out: [['azureResponseQueueUri', 'string'], ['azureResponseBlobUri', 'string']]
   },
   Ping: { in: [], out: [] }
-})
+}, 'HPC Pack\'s broker controller: says when a client\'s requests are complete, and brings its responses.')
 
 const START_INFO = ['info', SESSION_START_INFO] as const
 const SESSION_ID = ['sessionId', 'string'] as const
@@ -70,7 +74,7 @@ export const SESSION_LAUNCHER = contract('http://hpc.microsoft.com/sessionlaunch
   GetSOAConfiguration: { in: [['key', 'string']], out: [['GetSOAConfigurationResult', 'string']] },
   GetSOAConfigurations: { in: [['keys', STRINGS]], out: [['GetSOAConfigurationsResult', DICTIONARY]] },
   GetClusterInfo: { in: [], out: [['GetClusterInfoResult', CLUSTER_INFO]] }
-})
+}, 'HPC Pack\'s session launcher: Allocate checks what a session asks for, and gives its id and the address of the broker launcher that starts it.')
 
 /** [wire-contract] 1.2. GetActiveBrokerIdList sends strings, as HPC Pack's server does; its client's copy of the contract says int, and never calls it. */
 export const BROKER_LAUNCHER = contract('http://hpc.microsoft.com/brokerlauncher/', 'IBrokerLauncher', {
@@ -81,11 +85,11 @@ export const BROKER_LAUNCHER = contract('http://hpc.microsoft.com/brokerlauncher
   PingBroker: { in: [PINGED_ID], out: [['PingBrokerResult', 'boolean']] },
   PingBroker2: { in: [PINGED_ID], out: [['PingBroker2Result', 'string']] },
   GetActiveBrokerIdList: { in: [], out: [['GetActiveBrokerIdListResult', STRINGS]] }
-})
+}, 'HPC Pack\'s broker launcher: Create starts a session that was allocated, and gives the addresses of its broker; Attach gives those of a session that is there.')
 
 /** [wire-contract] 1.4: the responses themselves come as messages of their own down the same channel. */
 export const RESPONSE_SERVICE = contract('http://hpc.microsoft.com', 'ResponseService', {
-  GetResponses: { in: [['action', 'string'], ['clientData', 'string'], ['resetToBegin', 'string'], ['count', 'int'], ['clientId', 'string']], out: [] }
+  GetResponses: { in: [['action', 'string'], ['clientData', 'string'], ['resetToBegin', GET_RESPONSE_POSITION], ['count', 'int'], ['clientId', 'string']], out: [] }
 })
 
 /** [wire-contract] 1.6: what a broker says to a service host's controller. */

@@ -30,7 +30,9 @@ by hand    curl -H 'Content-Type: text/xml' -H 'SOAPAction: "${escape(operations
 <body><h1>${escape(title)}</h1>
 <p>${escape(about)}</p>
 <p>SOAP 1.1 and 1.2 are taken by POST at <code>${escape(url)}</code>.${hasWsdl ? ` WSDL: ${queries.map(link).join(' ')}` : ' There is no WSDL of it.'}</p>
-${operations.length === 0 ? '' : `<table><tr><th>Operation</th><th>Action</th></tr>
+${operations.length === 0
+? ''
+: `<table><tr><th>Operation</th><th>Action</th></tr>
 ${operations.map(({ name, action, oneWay }) => `<tr><td>${escape(name)}${oneWay === true ? ' (one-way)' : ''}</td><td><code>${escape(action)}</code></td></tr>`).join('\n')}
 </table>
 `}${clients}</body></html>

@@ -11,6 +11,13 @@ const { namespace } = BROKER_CONTROLLER
 const OPEN = Buffer.from('<SOAPMessage>')
 const CLOSE = Buffer.from('</SOAPMessage>')
 
+/** The type in a schema, as XmlSerializer writes it. */
+export const PULLED_PAGE_TYPE = {
+  name: 'BrokerResponseMessages',
+  schema: '<xs:complexType name="BrokerResponseMessages"><xs:sequence><xs:element minOccurs="1" maxOccurs="1" name="EOM" type="xs:boolean"/>' +
+    '<xs:element minOccurs="0" maxOccurs="unbounded" name="SOAPMessage"><xs:complexType mixed="true"><xs:sequence><xs:any processContents="skip"/></xs:sequence></xs:complexType></xs:element></xs:sequence></xs:complexType>'
+} as const
+
 /** The whole body of PullResponsesResponse. `envelopes`: self-contained, without XML declaration. */
 export function writePulledPage (endOfMessages: boolean, envelopes: readonly Uint8Array[]): Buffer {
   const head = Buffer.from(`<PullResponsesResponse xmlns="${namespace}"><PullResponsesResult><EOM>${String(endOfMessages)}</EOM>`)

@@ -35,7 +35,7 @@ function write (writer: XmlWriter, namespace: string, name: string, type: FieldT
   writer.start(namespace, name)
   if (value === undefined) writer.attribute(XSI, 'nil', 'true')
   else if (type === 'xml') writer.raw(String(value))
-  else if (typeof type === 'string') writer.text(String(value))
+  else if (typeof type === 'string' || type.kind === 'enum') writer.text(String(value))
   else writeStructure(writer, type, value)
   writer.end()
 }
@@ -77,20 +77,21 @@ function decode (namespace: string, wrapper: string, fields: readonly Field[], b
   return Object.fromEntries(fields.map(([name, type]) => [name, read(root.first(namespace, name), name, type)]))
 }
 
-const LIMITS = { int: 2 ** 31, long: 2 ** 53 } as const
+const LIMITS = { int: 2 ** 31, 'int?': 2 ** 31, long: 2 ** 53 } as const
 
 /** @param name of the field, with dots where it lies deeper: for refusals */
 function read (node: XmlNode | undefined, name: string, type: FieldType): Value {
   if (node === undefined || ['true', '1'].includes(node.get(`{${XSI}}nil`)?.trim() ?? '')) return undefined
   if (type === 'string' || type === 'xml') return node.text
-  if (typeof type !== 'string') return readStructure(node, name, type)
+  if (typeof type !== 'string') return type.kind === 'enum' ? node.text : readStructure(node, name, type)
   const text = node.text.trim()
-  if (type === 'boolean') {
+  if (type === 'base64') return text
+  if (type === 'boolean' || type === 'boolean?') {
     if (!/^(true|false|1|0)$/.test(text)) throw new SoaError('InvalidArgument', { argument: name, why: `true or false is expected, not "${text}"` })
     return text === 'true' || text === '1'
   }
   const value = Number(text)
-  if (!/^[+-]?\d+$/.test(text) || value >= LIMITS[type] || value < -LIMITS[type]) throw new SoaError('InvalidArgument', { argument: name, why: `a whole number (${type}) is expected, not "${text.slice(0, 40)}"` })
+  if (!/^[+-]?\d+$/.test(text) || value >= LIMITS[type] || value < -LIMITS[type]) throw new SoaError('InvalidArgument', { argument: name, why: `a whole number (${type.replace('?', '')}) is expected, not "${text.slice(0, 40)}"` })
   return value
 }
 

@@ -50,7 +50,18 @@ export function parse (text: string, path: string): Parsed {
       start ({ uri, local, prefix, attributes, declarations }) {
         const outer: Prefixes = top?.scope ?? new Map<string, string>()
         const one: Found = {
-          uri, local, prefix, attributes, parent: top, children: [], scope: declarations.length === 0 ? outer : new Map([...outer, ...declarations]), declared: declarations.map(([name]) => name), tag: start(at), open: at, close: 0, behind: 0
+          uri,
+          local,
+          prefix,
+          attributes,
+          parent: top,
+          children: [],
+          scope: declarations.length === 0 ? outer : new Map([...outer, ...declarations]),
+          declared: declarations.map(([name]) => name),
+          tag: start(at),
+          open: at,
+          close: 0,
+          behind: 0
         }
         all.push(one)
         top?.children.push(one)

@@ -98,7 +98,8 @@ t.test('data contracts: replies are written in the alphabet\'s order, whatever o
 
 t.test('data contracts: what is written is read back', async t => {
   const value = (type: DataType): Value => {
-    if (typeof type === 'string') return { int: -7, long: 2 ** 40, boolean: true, string: 'a & <b>\r\n' }[type]
+    if (typeof type === 'string') return { int: -7, 'int?': 2 ** 31 - 1, long: 2 ** 40, boolean: true, 'boolean?': false, base64: 'AAEC', string: 'a & <b>\r\n' }[type]
+    if (type.kind === 'enum') return type.values.at(-1)
     if (type.kind === 'list') return [value(type.of), value(type.of), ...(type.of === 'string' ? [undefined] : [])]
     if (type.kind === 'dictionary') return { 'k & 1': 'v', k2: undefined, k3: '' }
     return Object.fromEntries(type.members.map(([name, of]) => [name, value(of)]))
