@@ -103,9 +103,12 @@ function describe (session: Session): string[] {
       ['broker pid', session.brokerPid],
       ['requests', counters === null ? null : `${counters.total}, ${counters.processed} done (${counters.faulted} faults), ${counters.processing} in work`]
     ]),
-    ...(clients.length === 0 ? [] : ['', ...table(['CLIENT', 'STATE', 'REQUESTS', 'DONE', 'FAULTS'], clients.map(client => [client.clientId === '' ? '(default)' : client.clientId, client.state, client.total, client.processed, client.faulted]))]),
+    ...(clients.length === 0 ? [] : ['', ...table(['CLIENT', 'STATE', 'REQUESTS', 'DONE', 'FAULTS'], clients.map(client => [client.clientId === '' ? '(default)' : visible(client.clientId), client.state, client.total, client.processed, client.faulted]))]),
     ...(session.lastFailure === undefined ? [] : ['', `last failed host: ${session.lastFailure.why} on ${session.lastFailure.node}, ${session.lastFailure.at}`, ...indented(session.lastFailure.stderr)]),
     ...ends.flatMap(({ id, node, exit, at }) => ['', `host of task ${id} on ${node} ended, ${at}: ${exit.why}`, ...(exit.stderr.trim() === '' ? [] : indented(exit.stderr))]),
     ...(tasks.length === 0 ? [] : ['', ...table(['TASK', 'NODE', 'PID', 'STATE', 'CORES'], tasks.map(task => [task.id, task.node, task.pid ?? '', task.state, task.capacity]))])
   ]
 }
+
+/** A client id may have any kind of blank in it ([wire-contract] 1.3), line ends among them, which a table is no place for. */
+const visible = (id: string): string => id.replace(/[^ -~]/g, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)

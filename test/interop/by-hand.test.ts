@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { brotliCompressSync, deflateSync, gunzipSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
-import { Session } from '../../client/index.ts'
+import { DurableSession, Session } from '../../client/index.ts'
 import { HPC, SOAP11, SOAP12, WSA } from '../../wire/soap/envelope.ts'
 import { readFault } from '../../wire/soap/fault-body.ts'
 import { readEnvelope } from '../../wire/soap/read.ts'
@@ -187,6 +190,32 @@ t.test('requests by hand: each content type, action, charset, coding and framing
     t.match([small.headers.get('content-encoding'), small.headers.get('content-length')], [undefined, String(small.body.length)])
     // Our own server behind the front door keeps connections longer than .NET's pool (120 s), the worker's and the head's alike.
     for (const path of [`${pathname}?wsdl`, '/api/v1/sessions']) t.match(await fetch(`${cluster.head}${path}`).then(async answer => { await answer.text(); return answer.headers.get('keep-alive') }), 'timeout=125', path)
+  })
+
+  await t.test('client ids with every kind of blank: stored, flushed, pulled, asked for by REST, shown by the command line, and logged in one line each', async t => {
+    await using durable = await DurableSession.create({ service: 'calc', head: cluster.head, maxUnits: 1 })
+    const named = (id: string): string => JSON.stringify(id).replace(/[^ -~]/g, c => `\\u${c.charCodeAt(0).toString(16)}`) // TAP is lines too
+    const ids = ['a b', 'a\tb', 'a\nb', 'a\r\nb', 'a\rb', ' a ', '\u00a0', '\u2028', '\ufeff', '{a}', '\n']
+    for (const id of ids) {
+      const client = durable.client(id)
+      await client.send('Add', { a: 2, b: -3 }, { userData: JSON.stringify(id) })
+      await client.endRequests()
+      const answers: string[] = []
+      for await (const response of client.responses()) answers.push(`${response.userData} ${JSON.stringify(response.result())}`)
+      t.same(answers, [`${JSON.stringify(id)} {"AddResult":-1}`], named(id))
+      const lines = await fetch(`${cluster.head}/api/v1/sessions/${durable.id}/clients/${encodeURIComponent(id)}/responses?from=begin`).then(answer => answer.text())
+      t.equal((JSON.parse(lines) as { userData: string }).userData, JSON.stringify(id), 'by REST')
+    }
+    const { clients } = await cluster.session(durable.id)
+    t.same(clients.map(({ clientId, processed }) => [clientId, processed]).sort(), ids.map(id => [id, 1]).sort(), 'each is a client of its own')
+    const entry = fileURLToPath(new URL('../../cli/entry.js', import.meta.url))
+    const { stdout } = await promisify(execFile)(process.execPath, [entry, 'session', 'show', durable.id, '--head', cluster.head])
+    for (const id of ['a\\u000ab', 'a\\u000d\\u000ab', '\\u2028']) t.equal(stdout.split('\n').filter(line => line.startsWith(`${id} `)).length, 1, `${id} is one row of the table`)
+    const lines = cluster.log.split('\n').filter(line => line.startsWith('{')).slice(1) // the first may be cut
+    const isJson = (line: string): boolean => { try { JSON.parse(line); return true } catch { return false } }
+    t.ok(lines.length > 0 && lines.every(isJson), 'log lines are lines')
+    const refused = await fetch(`${cluster.head}/api/v1/sessions/${durable.id}/clients/${encodeURIComponent('a"b')}/responses`)
+    t.match([refused.status, await refused.json()], [400, { name: 'Broker_InvalidClientIdOrTooLong' }])
   })
 
   await t.test('one connection for many requests, pipelined ones too', async t => {

@@ -62,6 +62,6 @@ export function caseServices (names: readonly string[] = CASE_WSDLS): Record<str
   return Object.fromEntries(names.map(name => [name, {
     ...Object.fromEntries(documents(name)),
     'service.mjs': caseModule(name),
-    [`${name}.config`]: registration(`<service assembly="service.mjs" wsdl="split.wsdl" contract="" maxConcurrentCalls="4"/>`)
+    [`${name}.config`]: registration('<service assembly="service.mjs" wsdl="split.wsdl" contract="" maxConcurrentCalls="4"/>')
   }]))
 }

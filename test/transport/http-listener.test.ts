@@ -216,6 +216,20 @@ t.test('bodies on their way in are bounded in all: who does not fit waits, and n
   t.match(await post(url, soap11(`<m>${'x'.repeat(5000)}</m>`), { 'content-type': 'text/xml' }), { status: 200 }, 'a message larger than all there is goes alone')
 })
 
+t.test('senders that announce nothing and drip hold what they have sent, and keep nobody else out', async t => {
+  const { url, port } = await listening(t, { limits: { ...limits, maxMessageSize: 4_194_304 } }, { maxReceivingBytes: 8_388_608 })
+  const drips = Array.from({ length: 64 }, () => connect(port, '127.0.0.1'))
+  for (const [i, socket] of drips.entries()) {
+    socket.on('error', () => {})
+    socket.write(`POST /svc HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\n${i % 2 === 0 ? 'Transfer-Encoding: chunked\r\n\r\n1\r\n<\r\n' : 'Content-Length: 4000000\r\n\r\n<'}`)
+  }
+  await post(url.replace('svc', 'nowhere'), '', {}) // all 64 have been let in since
+  const big = soap11(`<m>${'x'.repeat(3_000_000)}</m>`)
+  const answers = await Promise.all(Array.from({ length: 4 }, () => post(url, big, { 'content-type': 'text/xml' })))
+  t.same(answers.map(({ status }) => status), [200, 200, 200, 200], 'three megabytes each, while 64 × 4 MiB are announced and 8 MiB are the limit')
+  for (const socket of drips) socket.destroy()
+})
+
 t.test('a body that stops coming is given up', async t => {
   const { port } = await listening(t, {}, { receiveIdleTimeoutMs: 50 })
   t.match(await raw(port, 'POST /svc HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 100\r\n\r\n<s:'), /^$|ECONNRESET/)
