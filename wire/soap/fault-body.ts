@@ -4,6 +4,7 @@ import { qname, splitQName } from '../xml/events.ts'
 import { TOKEN, XmlScanner } from '../xml/scan.ts'
 import { HPC, SOAP11, SOAP12, WSA, WSA_NONE, type Envelope, type QName, type Scope, type SoapVersion } from './envelope.ts'
 import { declaration, freePrefix } from './prefixes.ts'
+import { firstElement, withTextBody } from './body-form.ts'
 
 /** SOAP 1.2's words; SOAP 1.1 says Client and Server for the first two and has not the last. */
 export type FaultCode = 'Sender' | 'Receiver' | 'MustUnderstand' | 'VersionMismatch' | 'DataEncodingUnknown'
@@ -40,6 +41,10 @@ const SENDERS: readonly QName[] = [`{${WSA}}ActionNotSupported`, `{${WSA_NONE}}A
 
 /** The fault in an envelope's body; undefined when there is none. Throws badEnvelope for a Fault element that is no fault. */
 export function readFault (envelope: Envelope): FaultBody | undefined {
+  if (envelope.enc !== 'utf8') {
+    if (!hasFault(envelope)) return undefined
+    envelope = withTextBody(envelope)
+  }
   const scanner = new XmlScanner().open(envelope.body, { maxDepth: Infinity, fragmentOf: envelope.prefixesInScope })
   const namespace = envelope.soap === 11 ? SOAP11 : SOAP12
   let token = scanner.next()
@@ -76,6 +81,7 @@ export function readFault (envelope: Envelope): FaultBody | undefined {
 
 /** Whether the body's first element is the Fault of the envelope's version; looks no further. */
 export function hasFault (envelope: Envelope): boolean {
+  if (envelope.enc !== 'utf8') return firstElement(envelope) === `{${envelope.soap === 11 ? SOAP11 : SOAP12}}Fault`
   const scanner = new XmlScanner().open(envelope.body, { maxDepth: Infinity, fragmentOf: envelope.prefixesInScope })
   for (;;) {
     const token = scanner.next()
@@ -136,7 +142,7 @@ export function writeFault (fault: FaultBody, soap: SoapVersion, outer: Scope = 
 /** The envelope in the other version's shape of a fault; any other body means the same in both, and stays as it is. */
 export function convertSoap (envelope: Envelope, soap: SoapVersion, addressed: boolean): Envelope {
   const fault = envelope.soap === soap ? undefined : readFault(envelope)
-  return fault === undefined ? { ...envelope, soap } : { ...envelope, soap, body: writeFault(fault, soap, envelope.prefixesInScope, addressed) }
+  return fault === undefined ? { ...envelope, soap } : { ...envelope, soap, enc: 'utf8', body: writeFault(fault, soap, envelope.prefixesInScope, addressed) }
 }
 
 function codeElement (name: string, code: QName, taken: string): string {

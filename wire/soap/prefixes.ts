@@ -18,11 +18,19 @@ export function freePrefix (wish: string, namespace: string, scope: Scope): stri
 /** The piece of XML may use the prefix: in a name, or in a value, which nobody can tell from other text. */
 export function mentions (bytes: Buffer, prefix: string): boolean {
   if (bytes.length > LOOK_INTO_BYTES || bytes.includes('&#')) return true
-  const length = Buffer.byteLength(prefix)
-  for (let at = bytes.indexOf(prefix); at >= 0; at = bytes.indexOf(prefix, at + 1)) {
-    // A name that begins or goes on here is another name; behind a colon stands a local name.
-    const before = NAME[bytes[at - 1] ?? 0]; const after = NAME[bytes[at + length] ?? 0]
-    if (before === 0 && (after === 0 || after === 3)) return true
+  const first = prefix.charCodeAt(0)
+  if (prefix.length === 1 && first < 0x80) {
+    // Such a letter is in most words, and a loop is quicker than asking native code for each.
+    for (let at = 0; at < bytes.length; at++) if (bytes[at] === first && standsAlone(bytes, at, 1)) return true
+    return false
   }
+  const length = Buffer.byteLength(prefix)
+  for (let at = bytes.indexOf(prefix); at >= 0; at = bytes.indexOf(prefix, at + 1)) if (standsAlone(bytes, at, length)) return true
   return false
+}
+
+/** A name that begins or goes on here is another name; behind a colon stands a local name. */
+function standsAlone (bytes: Buffer, at: number, length: number): boolean {
+  const after = NAME[bytes[at + length] ?? 0]
+  return (after === 0 || after === 3) && NAME[bytes[at - 1] ?? 0] === 0
 }

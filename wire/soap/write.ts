@@ -1,5 +1,5 @@
-import { SoaError } from '../../core/errors.ts'
 import { escapeText } from '../xml/characters.ts'
+import { withTextBody } from './body-form.ts'
 import { SOAP11, SOAP12, WSA, WSA_NONE, type Envelope, type SoapVersion } from './envelope.ts'
 import { convertSoap } from './fault-body.ts'
 import { clientIdHeader } from './hpc-headers.ts'
@@ -21,7 +21,8 @@ export interface WriteOptions {
 
 /**
  * The message as bytes, UTF-8 without an XML declaration, so that it can also stand inside another document. mustUnderstand is set on Action only, where WCF sets it.
- * Written are action, messageId, relatesTo and `to` as the addressing says, clientId, userData, otherHeaders, extraHeaders and the body's bytes as they are.
+ * Written are action, messageId, relatesTo and `to` as the addressing says, clientId, userData, otherHeaders, extraHeaders and the body's bytes, as they are if they are text.
+ * Throws badValue for a binary body with characters that text XML has no way to write, overLimit for one that would be larger than 64 MiB as text.
  */
 export function writeEnvelope (envelope: Envelope, options: WriteOptions): Buffer {
   const pieces = writeParts(envelope, options)
@@ -30,10 +31,10 @@ export function writeEnvelope (envelope: Envelope, options: WriteOptions): Buffe
 
 /** The same in pieces, the body's bytes among them uncopied: for a writer that sends piece by piece. */
 export function writeParts (envelope: Envelope, options: WriteOptions): Buffer[] {
-  if (envelope.enc !== 'utf8') throw new SoaError('Broker_UnsupportedOperation', { operation: 'writing as text', why: `the body is in ${envelope.enc}` })
   const soap = options.soap ?? envelope.soap
   const wsa = options.addressing === 'wsa'
   if (soap !== envelope.soap) envelope = convertSoap(envelope, soap, wsa)
+  envelope = withTextBody(envelope)
   const scope = envelope.prefixesInScope
   const namespace = soap === 11 ? SOAP11 : SOAP12
   const s = freePrefix('s', namespace, scope)

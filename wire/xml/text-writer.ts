@@ -16,7 +16,8 @@ const IN_TEXT = /[&<>\r]/g
 const IN_ATTRIBUTE = /[&<>"\r\n\t]/g
 const REFERENCE: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\r': '&#xD;', '\n': '&#xA;', '\t': '&#x9;' }
 
-function check (value: string): string {
+/** The value; throws badValue for a character that XML has no way to write. */
+export function check (value: string): string {
   const bad = FORBIDDEN.exec(value)
   if (bad) throw new SoaError('badValue', { why: `character U+${bad[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')} cannot be written in XML` })
   return value

@@ -114,7 +114,8 @@ export class ReaderTables implements Strings {
 export class WriterTables {
   readonly #maxBytes: number
   readonly #ids = new Map<string, number>()
-  #pending: Buffer[] = []
+  /** Added since the last table was written. */
+  #pending: string[] = []
   #pendingBytes = 0
   #bytes = 0
   #isFull = false
@@ -131,11 +132,9 @@ export class WriterTables {
     const bytes = Buffer.byteLength(text)
     const cost = bytes + sizeBytes(bytes)
     if (this.#bytes + cost > this.#maxBytes) { this.#isFull = true; return undefined }
-    const entry = Buffer.allocUnsafeSlow(cost)
-    entry.write(text, writeSize(entry, 0, bytes))
     this.#bytes += cost
     this.#pendingBytes += cost
-    this.#pending.push(entry)
+    this.#pending.push(text)
     const id = 2 * this.#ids.size + 1
     this.#ids.set(text, id)
     return id
@@ -147,10 +146,22 @@ export class WriterTables {
   /** Writes that table at `at`, answers the place behind it. From here on the strings count as sent, so the message must be. */
   writeTable (into: Buffer, at: number): number {
     at = writeSize(into, at, this.#pendingBytes)
-    for (const entry of this.#pending) at += entry.copy(into, at)
-    if (this.#pending.length > 0) this.#pending = []
+    if (this.#pending.length === 0) return at
+    for (const text of this.#pending) {
+      at = writeSize(into, at, Buffer.byteLength(text))
+      at += into.write(text, at)
+    }
+    this.#pending = []
     this.#pendingBytes = 0
     return at
+  }
+
+  /** The message is not sent after all: its strings are not known to the peer. */
+  forget (): void {
+    for (const text of this.#pending) this.#ids.delete(text)
+    this.#bytes -= this.#pendingBytes
+    this.#pending = []
+    this.#pendingBytes = 0
   }
 }
 
