@@ -211,9 +211,21 @@ t.test('launchers', needsRedis, async t => {
     })
   }
 
-  await t.test('launchers: paths are Windows\', GET is refused, and what is no SOAP is told so', async t => {
+  await t.test('launchers: paths are Windows\', GET shows the contract, and what is no SOAP is told so', async t => {
     for (const path of ['/sessionlauncher', '/SESSIONLAUNCHER/']) t.equal((await send(head, sl.GetServerVersion, wrapped(sl.GetServerVersion, ''), { path })).status, 200, path)
-    t.equal((await fetch(`${head.http}/SessionLauncher?wsdl`)).status, 405)
+    for (const [path, contract] of [['/SessionLauncher', 'ISessionLauncher'], ['/brokerlauncher/', 'IBrokerLauncher']] as const) {
+      const page = await fetch(head.http + path)
+      t.match([page.status, page.headers.get('content-type'), await page.text()], [200, 'text/html; charset=utf-8', new RegExp(`<h1>${contract}</h1>[^]*href="${head.http}${path}\\?singleWsdl"`)])
+      for (const query of ['wsdl', 'SingleWsdl', 'XSD=xsd1']) {
+        const shown = await fetch(`${head.http}${path}?${query}`)
+        t.match([shown.status, shown.headers.get('content-type'), await shown.text()], [200, 'text/xml; charset=utf-8', query.startsWith('X') ? /<xs:schema/ : new RegExp(`<soap:address location="${head.http}${path}"`)], query)
+        const top = await fetch(`${head.http}${path}?${query}`, { method: 'HEAD' })
+        t.match([top.status, Number(top.headers.get('content-length')) > 500, await top.text()], [200, true, ''])
+      }
+      t.match([(await fetch(`${head.http}${path}?xsd=none`)).status, (await fetch(`${head.http}${path}?disco`)).status], [404, 404])
+      const put = await fetch(head.http + path, { method: 'PUT', body: 'x' })
+      t.match([put.status, put.headers.get('allow')], [405, 'GET, HEAD, POST'])
+    }
     t.equal((await fetch(`${head.http}/BrokerLauncher`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })).status, 415)
     t.equal((await fetch(`${head.http}/BrokerLauncher/x`)).status, 404)
   })
