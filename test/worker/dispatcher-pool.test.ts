@@ -1,6 +1,8 @@
 import t from 'tap'
+import { SoaError } from '../../core/errors.ts'
 import { silent } from '../../core/log.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
+import { toFault } from '../../wire/soap/fault.ts'
 import type { CallResult, SoapCaller } from '../../transport/channel.ts'
 import type { TaskInfo, TaskState } from '../../store/placement-store.ts'
 import { DispatcherPool, TASK_REACTIONS } from '../../broker/worker/dispatcher-pool.ts'
@@ -227,5 +229,120 @@ t.test('dispatcher pool: nobody listening costs no try; after the start-up time 
   t.equal(request.tries, 0)
   await clock.advance(300_000)
   t.same(events, ['added 1', 'removed 1', 'added 1'])
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
+const segfault = { code: 139, signal: null, stderr: '\u001b[31mpanic\u001b[0m: table is gone\n', why: 'exit code 139 (128 + SIGSEGV)' }
+
+t.test('dispatcher pool: a request that is given up since its host died says how it died, with its last lines', async t => {
+  const { pool, calls, givenUp, put } = bench({ resendLimit: 0 })
+  put('m-1')
+  pool.taskStateChanged([task('1', 'Running')])
+  await settle()
+  calls[0]?.answer({ outcome: 'broken', error: new Error('socket hang up') })
+  await settle()
+  pool.taskStateChanged([task('1', 'Failed', { exit: segfault })])
+  await settle()
+  t.same(givenUp, ['m-1: service host: exit code 139 (128 + SIGSEGV); its last lines on stderr:\npanic: table is gone'])
+  t.match(pool.ended, [{ id: '1', state: 'Failed', exit: segfault }], 'and the task is still shown')
+  t.same(pool.tasks, [])
+})
+
+t.test('dispatcher pool: of the tasks that ended by themselves the latest ten are shown, and none that was asked to end', async t => {
+  const { pool } = bench()
+  pool.taskStateChanged(Array.from({ length: 12 }, (_, n) => task(`1-${n}`, 'Failed', { exit: segfault })))
+  const asked = { code: 0, signal: null, stderr: '', why: 'exit code 0' }
+  pool.taskStateChanged([task('2-1', 'Running'), task('2-1', 'Canceling'), task('2-1', 'Canceled', { exit: asked }), task('3-1', 'Running'), task('3-1', 'Finished', { exit: asked })])
+  await settle()
+  t.same(pool.ended.map(({ id }) => id), ['1-3', '1-4', '1-5', '1-6', '1-7', '1-8', '1-9', '1-10', '1-11', '3-1'])
+})
+
+t.test('dispatcher pool: idle instances leave by their Exit, the youngest first; one that said yes gets no dispatcher again', async t => {
+  const { pool, events, exits, clock, put, calls } = bench()
+  pool.taskStateChanged(['5-2', '5-10', '4-1'].map(id => task(id, 'Running')))
+  await settle()
+  const left = pool.leave(1)
+  await settle()
+  await left
+  t.same(exits.sort(), ['5-10', '5-2'])
+  pool.taskStateChanged([task('5-10', 'Running')])
+  t.equal(pool.size, 1)
+  put('m-1')
+  await settle()
+  t.equal(calls.length, 1, 'the one that stays takes requests')
+  pool.taskStateChanged([task('5-10', 'Finished', { exit: { code: 0, signal: null, stderr: '', why: 'exit code 0' } })])
+  t.same(pool.ended, [], 'it was asked to')
+  t.same(events.filter(event => event.startsWith('added')).length, 3)
+  await clock.advance(16_000)
+  t.same(events.at(-1), 'added 5-2', 'one that still runs after its grace is needed again')
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
+t.test('dispatcher pool: an instance that does not take Exit goes on until its task is canceled', async t => {
+  const { pool, events, exits, clock } = bench({}, { takesExit: false })
+  pool.taskStateChanged([task('1-1', 'Running')])
+  await settle()
+  await Promise.all([pool.leave(0), settle()])
+  t.same(exits, ['1-1'])
+  await clock.advance(0)
+  t.same(events, ['added 1-1', 'removed 1-1', 'added 1-1'])
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
+t.test('dispatcher pool: a canceled task is told to exit when its last call is answered', async t => {
+  const { pool, exits, calls, put } = bench()
+  put('m-1')
+  pool.taskStateChanged([task('1', 'Running')])
+  await settle()
+  pool.taskStateChanged([task('1', 'Canceling')])
+  await settle()
+  t.same(exits, [])
+  calls[0]?.answer(reply)
+  await settle()
+  t.same(exits, ['1'])
+})
+
+t.test('dispatcher pool: what a host died of has the next one alone, so that it costs nobody else a try', async t => {
+  const { pool, calls, givenUp, done, clock, put } = bench({ resendLimit: 3 })
+  const capacity = 4
+  const [poison, ...others] = ['poison', 'a', 'b', 'c', 'd', 'e'].map(put)
+  const flying = (): string[] => calls.map(({ messageId }) => messageId ?? '')
+  for (let host = 1; givenUp.length === 0 && host < 20; host++) {
+    pool.taskStateChanged([task(String(host), 'Running', { capacity })])
+    // Everybody is answered but for the poison, which kills its host once nothing else can be answered.
+    for (;;) {
+      await settle()
+      const at = calls.findIndex(({ messageId }) => messageId !== 'poison')
+      if (at === -1 || (host === 1)) break
+      calls.splice(at, 1)[0]?.answer(reply)
+    }
+    if (!flying().includes('poison')) { pool.taskStateChanged([task(String(host), 'Canceled')]); await settle(); continue }
+    if (host > 1) t.same(flying(), ['poison'], `alone on host ${host}`)
+    for (const call of calls.splice(0)) call.answer({ outcome: 'broken', error: new Error('socket hang up') })
+    pool.taskStateChanged([task(String(host), 'Failed', { exit: segfault })])
+    await settle()
+  }
+  t.match(givenUp, [/^poison: service host: exit code 139/])
+  t.equal(poison?.tries, 4)
+  t.ok(others.every(({ tries }) => tries <= 1), 'the others lost one try at most')
+  pool.taskStateChanged([task('99', 'Running', { capacity })])
+  for (let n = 0; done.length < 5 && n < 20; n++) { await settle(); for (const call of calls.splice(0)) call.answer(reply) }
+  t.same([...new Set(done)].sort(), ['a', 'b', 'c', 'd', 'e'])
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
+t.test('dispatcher pool: a host that says it has no service is as one that did not start, costs no try, and is left alone for the retry period', async t => {
+  const { pool, calls, events, clock, givenUp, put } = bench({ resendLimit: 0 })
+  const request = put('m-1')
+  pool.taskStateChanged([task('1', 'Running')])
+  await settle()
+  const fault = toFault(new SoaError('Service_InitializeFailed', { why: 'no licence' }), { soap: 12, relatesTo: 'm-1' })
+  calls[0]?.answer({ outcome: 'answered', reading: { envelope: fault, batchId: -1, mustUnderstand: [], isFault: true, addressed: true } })
+  await settle()
+  t.same(events, ['added 1', 'removed 1', 'failed 1, 3 in a row'])
+  t.same(givenUp, [])
+  t.equal(request.tries, 0)
+  await clock.advance(300_000)
+  t.equal(events.at(-1), 'added 1')
   await Promise.all([pool.close(0), clock.advance(0)])
 })

@@ -1,3 +1,4 @@
+import { on, type EventEmitter } from 'node:events'
 import type { Test } from 'tap'
 import { silent } from '../../core/log.ts'
 import { SETTINGS, type Settings } from '../../config/settings.ts'
@@ -21,8 +22,13 @@ export const request = (n: number, more: Partial<Envelope> = {}): Envelope => ({
 })
 export const reading = (envelope: Envelope, isFault = false): Reading => ({ envelope, batchId: -1, mustUnderstand: [], isFault, addressed: true })
 
+/** For tests that say what becomes of tasks: `news.emit('tasks', [task])`. */
+export type TaskNews = EventEmitter<{ tasks: [TaskInfo[]] }>
+
+interface OpenOptions { durable?: boolean, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews }
+
 /** A session on a memory store whose one service instance echoes the body, unless the test says otherwise. */
-export async function open (t: Test, options: { durable?: boolean, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number } = {}) {
+export async function open (t: Test, options: OpenOptions = {}) {
   const clock = new ManualClock()
   const defaults = Object.fromEntries(Object.entries(SETTINGS).map(([name, { default: value }]) => [name, value])) as unknown as Settings
   const settings: Settings = { ...defaults, ...options.settings }
@@ -58,7 +64,10 @@ export async function open (t: Test, options: { durable?: boolean, settings?: Pa
     }),
     events: {
       snapshot: async () => ({ tasks, cursor: '0' }),
-      async * follow (_, __, signal) { await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true })) },
+      async * follow (_, __, signal) {
+        if (options.news !== undefined) for await (const [tasks] of on(options.news, 'tasks', { signal })) yield { tasks: tasks as TaskInfo[], cursor: '0' }
+        await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+      },
     },
     connect: () => caller,
     exitHost: async () => true,

@@ -1,15 +1,48 @@
+import { EventEmitter } from 'node:events'
 import t from 'tap'
+import type { TaskInfo, TaskState } from '../../store/placement-store.ts'
 import type { CallResult } from '../../transport/channel.ts'
 import { userDataText } from '../../wire/soap/hpc-headers.ts'
 import type { BrokerSession } from '../../broker/worker/session.ts'
 import type { BrokerClient } from '../../broker/worker/broker-client.ts'
 import { settle } from '../clock.ts'
-import { FLUSH, never, open, reading, request } from './open-session.ts'
+import { FLUSH, never, open, reading, request, type TaskNews } from './open-session.ts'
 
 const pull = async (client: BrokerClient, position: 'Begin' | 'Current', count: number, session: BrokerSession): Promise<{ users: string[], end: boolean }> => {
   const page = await client.pull(position, count, '', { maxBytes: 1e9, signal: never, end: () => session.readEnd() })
   return { users: page.responses.map(({ envelope }) => userDataText(envelope.userData as Uint8Array)).sort(), end: page.endOfMessages }
 }
+
+t.test('session: readers and waiting callers of a service that cannot start are told why, between the attempts; mended, the same requests run', async t => {
+  const news: TaskNews = new EventEmitter()
+  const { session, client } = await open(t, { durable: true, instances: 0, news })
+  const told = async (id: string, state: TaskState, exit?: TaskInfo['exit']): Promise<void> => {
+    news.emit('tasks', [{ id, sessionId: '7', node: 'n1', machineName: 'n1', state, capacity: 1, firstCoreIndex: 0, address: 'http://127.0.0.1:1/', at: '', exit }])
+    await settle()
+  }
+  const exit = { code: 102, signal: null, stderr: 'service host: the service could not be loaded: module /srv/pricer.mjs cannot be loaded: SyntaxError\n', why: 'exit code 102 before it accepted connections' }
+  await client().accept(request(1), -1, never)
+  await client().endRequests(1, FLUSH)
+  let answers = ''
+  const ask = (): Promise<unknown> => pull(client(), 'Begin', 1, session).then(page => { answers += 'page '; return page }, (error: unknown) => { answers += 'fault '; return error })
+  const [first, call] = [ask(), session.call(client('d'), request(2, { userData: undefined }), never).catch((error: unknown) => error)]
+  for (const id of ['1-1', '1-2']) { await told(id, 'Dispatching'); await told(id, 'Failed', exit) }
+  t.equal(answers, '', 'twice may be bad luck')
+  await told('1-3', 'Dispatching')
+  await told('1-3', 'Failed', exit)
+  for (const error of [await first, await call]) t.match(error, { fault: 'Service_InitializeFailed', message: /exit code 102 before it accepted connections; its last lines on stderr:\nservice host: .*module \/srv\/pricer\.mjs cannot be loaded: SyntaxError/ })
+  t.match(await ask(), { fault: 'Service_InitializeFailed' }, 'who comes now need not wait to hear it')
+  await client('e').accept(request(3), -1, never)
+  t.pass('requests are still taken')
+
+  answers = ''
+  await told('1-4', 'Dispatching')
+  const second = ask()
+  await settle()
+  t.equal(answers, '', 'while it is tried again, a reader waits for what comes of it')
+  await told('1-4', 'Running')
+  t.same(await second, { users: ['1'], end: true })
+})
 
 for (const durable of [false, true]) {
   const kind = durable ? 'durable' : 'interactive'
