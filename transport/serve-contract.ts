@@ -1,5 +1,6 @@
 import { SoaError } from '../core/errors.ts'
 import { HPC, WSA, WSA_NONE } from '../wire/soap/envelope.ts'
+import { withTextBody } from '../wire/soap/body-form.ts'
 import { operationOf, type Contract } from '../wsdl/contracts.ts'
 import { CONTRACT_WSDL, contractDocuments } from '../wsdl/contract-wsdl.ts'
 import { helpPage } from '../wsdl/help-page.ts'
@@ -30,7 +31,8 @@ export function serveContract<N extends string> (contract: Contract<N>, limits: 
     const found = operationOf(contract, envelope.action, reading.bodyElement)
     if (found === undefined) throw new SoaError('actionNotSupported', { action: envelope.action || (reading.bodyElement ?? '(none)') })
     const { name, operation } = found
-    const fields = decodeRequest(operation, envelope.body, envelope.prefixesInScope)
+    const { body: sent, prefixesInScope } = withTextBody(envelope)
+    const fields = decodeRequest(operation, sent, prefixesInScope)
     // A getter: the signal is made when somebody asks for it.
     const result = await operations[name]({ fields, baseUrl, get signal () { return request.signal } })
     const body = Buffer.isBuffer(result) ? result : encodeReply(operation, result)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { SoaError } from '../../core/errors.ts'
 import { newMessageId } from '../../core/ids.ts'
+import { withTextBody } from '../../wire/soap/body-form.ts'
 import { SOAP12, type Envelope } from '../../wire/soap/envelope.ts'
 import { userDataHeader, userDataText } from '../../wire/soap/hpc-headers.ts'
 import { readEnvelope } from '../../wire/soap/read.ts'
@@ -85,7 +86,7 @@ export async function streamResponses (session: BrokerSession, clientId: string,
         action: envelope.action,
         requestAction,
         isFault,
-        body: Buffer.from(envelope.body).toString('utf8'),
+        body: Buffer.from(withTextBody(envelope).body).toString('utf8'),
         envelope: writeEnvelope(envelope, { soap: 12, addressing: 'wsa' }).toString('utf8'),
       }
       sent++

@@ -6,7 +6,8 @@ import { silent } from '../../core/log.ts'
 import { ManualClock, settle } from '../clock.ts'
 import { END, preamble, PREAMBLE_END, sizedEnvelope, upgradeRequest } from '../../wire/framing/encoder.ts'
 import { faultUri, type FramingFault } from '../../wire/framing/faults.ts'
-import { MODE } from '../../wire/framing/records.ts'
+import { MODE, MSBIN1, MSBINSESSION1 } from '../../wire/framing/records.ts'
+import { withTextBody } from '../../wire/soap/body-form.ts'
 import type { Envelope, Reading } from '../../wire/soap/envelope.ts'
 import { writeEnvelope } from '../../wire/soap/write.ts'
 import { answeringEndpoint } from '../../transport/answering.ts'
@@ -260,4 +261,27 @@ t.test('tcp caller: one call per connection where it is said so; two calls with 
   t.same(results.map(result => result.outcome === 'answered' ? body(result.reading) : result.outcome), Array.from({ length: 9 }, (_, i) => `<n>${i}</n>`))
   t.equal(most, 3)
   await caller.close()
+})
+
+t.test('tcp: a binary session carries calls in both directions, one table each for all of them', async t => {
+  const { url } = await serve(t)
+  const caller = tcpCaller(url, { limits, connections: 1, callsPerConnection: Infinity })
+  for (let i = 0; i < 3; i++) {
+    const result = await caller.call(message(String(i), { prefixesInScope: [['p', 'urn:p']], body: Buffer.from(`<p:n>${i}</p:n>`) }), { timeoutMs: 60_000, signal: never })
+    if (result.outcome !== 'answered') { t.fail(result.outcome); break }
+    const { envelope } = result.reading
+    t.equal(envelope.enc, 'nbfx-static')
+    t.match(Buffer.from(withTextBody(envelope).body).toString(), new RegExp(`^<(\\w+:)?n[^>]*>${i}</`))
+    t.match(result.reading, { bodyElement: '{urn:p}n', envelope: { action: 'urn:EchoResponse', relatesTo: `urn:uuid:${i}` } })
+  }
+  await caller.close()
+})
+
+t.test('tcp: both binary encodings are read', async t => {
+  const { port } = await serve(t)
+  for (const contentType of [MSBIN1, MSBINSESSION1]) {
+    const client = await raw(t, port)
+    client.say(hello('net.tcp://h/echo', contentType))
+    t.same(await client.until(1), Buffer.of(0x0b))
+  }
 })

@@ -3,7 +3,7 @@ import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 import { systemClock, type Clock } from '../../core/clock.ts'
 import { SoaError } from '../../core/errors.ts'
 import { FrameDecoder, type Frame } from '../../wire/framing/decoder.ts'
-import { END, preamble, PREAMBLE_END, sizedHead, upgradeRequest } from '../../wire/framing/encoder.ts'
+import { END, preamble, PREAMBLE_END, upgradeRequest } from '../../wire/framing/encoder.ts'
 import { framingError, framingFaultOf } from '../../wire/framing/faults.ts'
 import { MSBINSESSION1, SSL_TLS } from '../../wire/framing/records.ts'
 import type { Reading } from '../../wire/soap/envelope.ts'
@@ -86,7 +86,7 @@ class ClientSession implements TcpChannel {
     this.path = via.path
     this.baseUrl = via.baseUrl
     this.#options = options
-    const codec = codecFor(contentType, limits, url)
+    const codec = codecFor(contentType, limits)
     if (codec === undefined) throw new SoaError('InvalidArgument', { argument: 'contentType', why: `${contentType} is not spoken here` })
     this.#codec = codec
     this.#decoder = new FrameDecoder({ of: 'server', maxMessageSize: limits.maxMessageSize })
@@ -150,13 +150,13 @@ class ClientSession implements TcpChannel {
 
   send (message: OutgoingMessage): Promise<void> {
     if (this.#saidEnd || this.#over.signal.aborted) return Promise.reject(this.#over.signal.reason ?? new ChannelClosed('our side has been ended'))
-    let payload: Buffer
+    let record: Buffer
     try {
-      payload = this.#codec.write({ to: this.#url, ...message })
+      record = this.#codec.write({ to: this.#url, ...message }, true)
     } catch (error) {
       return Promise.reject(error as Error)
     }
-    return this.#writer.write([sizedHead(payload.length), payload]).catch(error => { throw new ChannelClosed('the connection broke', { cause: error }) })
+    return this.#writer.write([record]).catch(error => { throw new ChannelClosed('the connection broke', { cause: error }) })
   }
 
   end (): void {

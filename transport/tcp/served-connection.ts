@@ -118,7 +118,7 @@ export class ServedConnection {
       if (this.#sessions > 0) { this.#destroy('the next session is for another endpoint'); return }
       throw framingError('EndpointNotFound', `nothing listens at ${frame.via.slice(0, 200)}`)
     }
-    if (codecFor(frame.contentType, endpoint.limits, frame.via) === undefined) throw framingError('ContentTypeInvalid', `content type ${frame.contentType.slice(0, 100)} is not read here`)
+    if (codecFor(frame.contentType, endpoint.limits) === undefined) throw framingError('ContentTypeInvalid', `content type ${frame.contentType.slice(0, 100)} is not read here`)
     this.#agreed = { endpoint, via, frame }
     this.#decoder.maxMessageSize = endpoint.limits.maxMessageSize
   }
@@ -153,7 +153,7 @@ export class ServedConnection {
     this.#opened()
     this.#sessions++
     this.#socket.write(PREAMBLE_ACK)
-    const codec = codecFor(frame.contentType, endpoint.limits, frame.via) as NonNullable<ReturnType<typeof codecFor>>
+    const codec = codecFor(frame.contentType, endpoint.limits) as NonNullable<ReturnType<typeof codecFor>>
     this.#session = new ServedSession({
       socket: this.#socket,
       endpoint,

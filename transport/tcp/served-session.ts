@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../../core/clock.ts'
 import { isSoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import { END, sizedHead, unsizedEnvelope } from '../../wire/framing/encoder.ts'
+import { END, unsizedEnvelope } from '../../wire/framing/encoder.ts'
 import { MODE, type Mode } from '../../wire/framing/records.ts'
 import type { Reading } from '../../wire/soap/envelope.ts'
 import { toFault } from '../../wire/soap/fault.ts'
@@ -117,8 +117,9 @@ export class ServedSession implements DuplexChannel {
     const { codec, mode } = this.#needs
     let pieces: Buffer[]
     try {
-      const payload = codec.write(message)
-      pieces = mode === MODE.duplex ? [sizedHead(payload.length), payload] : [unsizedEnvelope(payload)]
+      const isFramed = mode === MODE.duplex
+      const bytes = codec.write(message, isFramed)
+      pieces = [isFramed ? bytes : unsizedEnvelope(bytes)]
     } catch (error) {
       return Promise.reject(error as Error)
     }
