@@ -64,7 +64,15 @@ export interface SessionInfo {
   readonly endpoints: { readonly http: string, readonly netTcp: string | null }
   readonly counters: { readonly total: number, readonly processed: number, readonly processing: number, readonly faulted: number }
   readonly clients: readonly ClientInfo[]
-  readonly tasks: ReadonlyArray<{ readonly id: string, readonly node: string, readonly pid?: number | undefined, readonly state: string, readonly capacity: number }>
+  /** Those that run or start, and behind them the latest that ended by themselves, with how. */
+  readonly tasks: ReadonlyArray<{
+    readonly id: string
+    readonly node: string
+    readonly pid?: number | undefined
+    readonly state: string
+    readonly capacity: number
+    readonly exit?: { readonly code: number | null, readonly signal: string | null, readonly why: string, readonly stderr: string } | undefined
+  }>
   readonly bytes: number
 }
 

@@ -1,0 +1,1 @@
+throw new Error('no licence for this machine')
