@@ -20,6 +20,8 @@ export interface BinaryWriteOptions {
   readonly replyTo?: boolean | undefined
   /** Self-contained elements (text), written behind the envelope's own headers. */
   readonly extraHeaders?: readonly Uint8Array[] | undefined
+  /** The body is a fault, where the caller knows; else it is looked at. */
+  readonly isFault?: boolean | undefined
   /** With the record of a Sized Envelope around it, ready to be sent: saves the copy that putting a size in front costs. */
   readonly framed?: boolean | undefined
 }
@@ -60,11 +62,13 @@ function write (envelope: Envelope, session: WriterTables | undefined, options: 
   declare(s, ID[SOAP12]!)
   declare(a, ID[WSA]!)
   element(s, ID.Header!)
-  const action = envelope.action || (hasFault(envelope) ? DEFAULT_FAULT_ACTION : '')
+  const isFault = options.isFault ?? hasFault(envelope)
+  const action = envelope.action || (isFault ? DEFAULT_FAULT_ACTION : '')
   if (action !== '') {
     element(a, ID.Action!)
     mustUnderstand(s)
-    string(action, session)
+    // Actions of faults are rare and many: they would fill the table for all others.
+    if (isFault) out.textOf(action, 1); else string(action, session)
   }
   if (envelope.messageId !== undefined) { element(a, ID.MessageID!); id(envelope.messageId) }
   if (envelope.relatesTo !== undefined) { element(a, ID.RelatesTo!); id(envelope.relatesTo) }
