@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { asset } from '../../core/assets.ts'
 
-const CLIENT = asset('test/interop/dotnet/bin/interop.dll')
+export const CLIENT = asset('test/interop/dotnet/bin/interop.dll')
 export const HOST = asset('examples/dotnet-host/out/dotnet-host.dll')
 
 /** For tap: why .NET's tests cannot run, or false. */

@@ -79,10 +79,11 @@ public sealed class XmlSerializerBody : BodyCodec
 {
     private readonly XmlSerializer serializer;
 
-    public XmlSerializerBody(string wrapper, string ns, IReadOnlyList<Part> parts) : base(wrapper, ns, parts)
+    /// <param name="importer">One for a contract: its types are written to the schema once, however many operations use them.</param>
+    public XmlSerializerBody(string wrapper, string ns, IReadOnlyList<Part> parts, XmlReflectionImporter importer) : base(wrapper, ns, parts)
     {
         var members = parts.Select(part => new XmlReflectionMember { MemberName = part.Name, MemberType = part.Type, XmlAttributes = new XmlAttributes(part.Source) });
-        Mapping = new XmlReflectionImporter(ns).ImportMembersMapping(wrapper, ns, [.. members], hasWrapperElement: true);
+        Mapping = importer.ImportMembersMapping(wrapper, ns, [.. members], hasWrapperElement: true);
         serializer = XmlSerializer.FromMappings([Mapping])[0]!;
     }
 

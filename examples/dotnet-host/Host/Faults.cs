@@ -78,7 +78,7 @@ public static class Faults
     private static FaultReason Text(string text) => new(new FaultReasonText(text, "en"));
 
     /// <summary>HPC Pack's own fault detail.</summary>
-    [DataContract(Namespace = Session)]
+    [DataContract(Name = "SessionFault", Namespace = Session)]
     private sealed class SessionFault
     {
         public const int ServicePreempted = 0x03000024;

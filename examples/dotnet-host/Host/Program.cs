@@ -25,13 +25,14 @@ try
     var registration = Registration.Read(file);
     var (contractType, serviceType) = ServiceLoader.Load(registration);
     var contract = new ServiceContract(contractType);
+    var wsdl = new Wsdl(contract); // also when it serves: a type that cannot be serialized is found now, not by the first call
     if (args.Contains("--wsdl"))
     {
         using var output = Console.OpenStandardOutput();
-        output.Write(System.Text.Encoding.UTF8.GetBytes(new Wsdl(contract).Write(registration.Name, $"http://localhost:8080/{registration.Name}")));
+        output.Write(System.Text.Encoding.UTF8.GetBytes(wsdl.Write(registration.Name, $"http://localhost:8080/{registration.Name}")));
         return 0;
     }
-    return await Serve(registration, contract, serviceType, HostSettings.FromEnvironment());
+    return await Serve(registration, contract, wsdl, serviceType, HostSettings.FromEnvironment());
 }
 catch (StartFailure failure)
 {
@@ -44,11 +45,11 @@ catch (Exception error)
     return StartFailure.Unexpected;
 }
 
-async Task<int> Serve(Registration registration, ServiceContract contract, Type serviceType, HostSettings settings)
+async Task<int> Serve(Registration registration, ServiceContract contract, Wsdl wsdl, Type serviceType, HostSettings settings)
 {
     using var instances = new InstancePool(() => Activator.CreateInstance(serviceType)!);
     var life = new HostLife(settings, Log);
-    var endpoint = new ServiceEndpoint(contract, instances, life, settings, registration, Log);
+    var endpoint = new ServiceEndpoint(contract, wsdl, instances, life, settings, registration, Log);
 
     var builder = WebApplication.CreateSlimBuilder();
     builder.Logging.ClearProviders(); // what there is to say is said by Log

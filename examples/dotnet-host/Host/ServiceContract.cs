@@ -1,6 +1,7 @@
 using System.Reflection;
 using System.ServiceModel;
 using System.ServiceModel.Description;
+using System.Xml.Serialization;
 
 namespace SoaBroker.Host;
 
@@ -43,7 +44,8 @@ public sealed class ServiceContract
         Name = description.Name;
         Namespace = description.Namespace;
         if (description.CallbackContractType is { } callback) throw Refused(contract.Name, $"its callback contract {callback.Name} asks for a duplex channel");
-        Operations = [.. description.Operations.Select(operation => Read(operation))];
+        var importer = new XmlReflectionImporter(description.Namespace);
+        Operations = [.. description.Operations.Select(operation => Read(operation, importer))];
         ByAction = Operations.ToDictionary(operation => operation.Action);
         ByElement = Operations.ToLookup(operation => (operation.Request.Wrapper, operation.Request.WrapperNamespace));
     }
@@ -62,7 +64,7 @@ public sealed class ServiceContract
         catch (InvalidOperationException error) { throw Refused(contract.FullName!, error.Message); }
     }
 
-    private static Operation Read(OperationDescription operation)
+    private static Operation Read(OperationDescription operation, XmlReflectionImporter importer)
     {
         if ((operation.TaskMethod ?? operation.SyncMethod) is not { } method) throw Refused(operation.Name, "a Begin/End pair; let the method return a Task instead");
         StartFailure Refuse(string why) => Refused($"{method.DeclaringType!.Name}.{method.Name}", why);
@@ -92,7 +94,7 @@ public sealed class ServiceContract
         {
             try
             {
-                return xml is null ? new DataContractBody(body.WrapperName, body.WrapperNamespace, parts, operation.KnownTypes) : new XmlSerializerBody(body.WrapperName, body.WrapperNamespace, parts);
+                return xml is null ? new DataContractBody(body.WrapperName, body.WrapperNamespace, parts, operation.KnownTypes) : new XmlSerializerBody(body.WrapperName, body.WrapperNamespace, parts, importer);
             }
             catch (Exception error) when (error is InvalidOperationException or NotSupportedException or System.Runtime.Serialization.InvalidDataContractException) { throw Refuse(error.InnerException?.Message ?? error.Message); }
         }

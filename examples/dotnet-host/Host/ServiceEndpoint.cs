@@ -8,7 +8,7 @@ using Microsoft.AspNetCore.Http.Features;
 namespace SoaBroker.Host;
 
 /// <summary>The service's address: POST takes a SOAP request, GET ?wsdl tells the contract.</summary>
-public sealed class ServiceEndpoint(ServiceContract contract, InstancePool instances, HostLife life, HostSettings settings, Registration registration, Action<string> log)
+public sealed class ServiceEndpoint(ServiceContract contract, Wsdl wsdl, InstancePool instances, HostLife life, HostSettings settings, Registration registration, Action<string> log)
 {
     /// <summary>Calls that wait for their turn; the broker sends maxConcurrentCalls and a few ahead, so more than this is no broker of ours.</summary>
     private const int MaxWaiting = 1000;
@@ -26,11 +26,16 @@ public sealed class ServiceEndpoint(ServiceContract contract, InstancePool insta
         {
             if (HttpMethods.IsPost(request.Method)) await PostAsync(http);
             else if (!HttpMethods.IsGet(request.Method)) response.StatusCode = 405;
-            else if (request.QueryString.Value is "?wsdl" or "?singleWsdl") await TextAsync(response, 200, "text/xml; charset=utf-8", new Wsdl(contract).Write(registration.Name, $"http://{request.Host}{request.Path}"));
+            else if (request.QueryString.Value is "?wsdl" or "?singleWsdl") await TextAsync(response, 200, "text/xml; charset=utf-8", wsdl.Write(registration.Name, $"http://{request.Host}{request.Path}"));
             else await TextAsync(response, 200, "text/plain; charset=utf-8", $"Service {registration.Name}, contract {contract.Name}, task {settings.TaskId}. Its WSDL: http://{request.Host}{request.Path}?wsdl\n");
         }
         catch (NotSoapException error) { await TextAsync(response, error.Status, "text/plain; charset=utf-8", error.Message + "\n"); }
         catch (OperationCanceledException) when (http.RequestAborted.IsCancellationRequested) { } // nobody is there to be told
+        catch (Exception error) when (!response.HasStarted)
+        {
+            log($"{request.Method} {request.Path} failed: {error}");
+            await TextAsync(response, 500, "text/plain; charset=utf-8", "internal error; the log of the node says more\n");
+        }
     }
 
     private async Task PostAsync(HttpContext http)
@@ -89,6 +94,7 @@ public sealed class ServiceEndpoint(ServiceContract contract, InstancePool insta
             var outputs = await Task.Run(() => operation.InvokeAsync(instance, inputs), CancellationToken.None);
             return operation.Reply is null ? null : soap.Reply(operation.ReplyAction!, operation.Reply, outputs);
         }
+        catch (OperationCanceledException) when (life.Cut.IsCancellationRequested) { return operation.Reply is null ? null : soap.Reply(Faults.Preempted(life.Running - 1)); }
         catch (Exception error)
         {
             if (error is not System.ServiceModel.FaultException) log($"{operation.Name} threw: {error}");

@@ -5,9 +5,11 @@ using System.Xml.Schema;
 
 namespace SoaBroker.Host;
 
-/// <summary>The contract as WSDL 1.1: one port each for SOAP 1.1 and SOAP 1.2, named as WCF names them. All schemas stand in it.</summary>
+/// <summary>The contract as WSDL 1.1: one port each for SOAP 1.1 and SOAP 1.2, named as WCF names them. All schemas stand in it; a type that has none is refused with StartFailure.</summary>
 public sealed class Wsdl(ServiceContract contract)
 {
+    private readonly ContractSchemas schemas = new(contract);
+
     private const string Transport = "http://schemas.xmlsoap.org/soap/http";
     private static readonly XNamespace W = "http://schemas.xmlsoap.org/wsdl/";
     private static readonly XNamespace Soap11 = "http://schemas.xmlsoap.org/wsdl/soap/";
@@ -22,13 +24,12 @@ public sealed class Wsdl(ServiceContract contract)
     /// <summary>The document, indented, with a line end at its end.</summary>
     public string Write(string service, string address)
     {
-        var schemas = new ContractSchemas(contract);
         var root = new XElement(W + "definitions",
             new XAttribute("name", service), new XAttribute("targetNamespace", contract.Namespace), Prefix("tns", contract.Namespace), Prefix("wsdl", W), Prefix("soap", Soap11), Prefix("soap12", Soap12),
             Prefix("wsu", Wsu), Prefix("wsp", Wsp), Prefix("wsaw", Wsaw), Prefix("wsa10", Wsa10),
             new XElement(Wsp + "Policy", new XAttribute(Wsu + "Id", Policy), new XElement(Wsp + "ExactlyOne", new XElement(Wsp + "All", new XElement(Wsaw + "UsingAddressing")))),
             new XElement(W + "types", schemas.All.Select(Element)),
-            contract.Operations.SelectMany(operation => Messages(operation, schemas)),
+            contract.Operations.SelectMany(Messages),
             new XElement(W + "portType", new XAttribute("name", contract.Name), contract.Operations.Select(PortTypeOperation)),
             Binding("BasicHttpBinding", Soap11), Binding("WSHttpBinding", Soap12),
             new XElement(W + "service", new XAttribute("name", service), Port("BasicHttpBinding", Soap11, address), Port("WSHttpBinding", Soap12, address)));
@@ -50,7 +51,7 @@ public sealed class Wsdl(ServiceContract contract)
 
     private string FaultMessageOf(Operation operation, DeclaredFault fault) => MessageOf(operation, $"{fault.Name}_FaultMessage");
 
-    private IEnumerable<XElement> Messages(Operation operation, ContractSchemas schemas)
+    private IEnumerable<XElement> Messages(Operation operation)
     {
         yield return Message(MessageOf(operation, "InputMessage"), "parameters", Wrapper(operation.Request));
         if (operation.Reply is { } reply) yield return Message(MessageOf(operation, "OutputMessage"), "parameters", Wrapper(reply));

@@ -41,7 +41,7 @@ public class Pair : IPair
     public int EndGo(IAsyncResult result) => 1;
 }
 
-public class Unknowable { private Unknowable() { } }
+public class Unknowable(int a) { public int A => a; }
 [ServiceContract]
 public interface IUnknowable { [OperationContract] Unknowable? Go(); }
 public class UnknowableService : IUnknowable { public Unknowable? Go() => null; }
