@@ -8,10 +8,10 @@ import { writeElement } from '../../wsdl/schema/writer.ts'
 import { httpEndpoint, ServedWsdl } from '../../wsdl/served-wsdl.ts'
 import { singleWsdl } from '../../wsdl/single.ts'
 import { cases, difference, documents, forms, load, vectors } from './cases.ts'
+import { CHAMELEON, SPLIT, XS } from './many.ts'
 
 const URL = 'https://grid.example/soa/7/Http'
 const AT = httpEndpoint(URL)
-type Files = Readonly<Record<string, string>> | ReadonlyMap<string, string>
 
 /** Every document that a client gets which follows each location, by its URL. */
 function crawl (served: ServedWsdl, query = 'wsdl'): Record<string, string> {
@@ -163,24 +163,10 @@ t.test('served: what a document says of its encoding is about the file that it c
   t.match(new ServedWsdl({ w: `<?xml version="1.0" encoding='UTF-8'?>${small('')}` }, 'w').answer('wsdl', AT)?.body, /^<\?xml version="1\.0" encoding='UTF-8'\?>/, 'one that is right stays as it is')
 })
 
-const XS = 'xmlns:xs="http://www.w3.org/2001/XMLSchema"'
-/** Two namespaces take the same chameleon, which takes another; one of them takes a file with other forms too. */
-const chameleons: Files = {
-  'd/w.wsdl': small('', {
-    schemas: `<xs:schema targetNamespace="urn:t" xmlns="urn:t" elementFormDefault="qualified"><xs:include schemaLocation="c/one.xsd"/><xs:include schemaLocation="forms.xsd"/><xs:import namespace="urn:u" schemaLocation="u.xsd"/>
-      <xs:element name="a"><xs:complexType><xs:sequence><xs:element name="mine" type="T"/><xs:element name="theirs" type="u:V" xmlns:u="urn:u"/><xs:element name="loose" type="F"/></xs:sequence></xs:complexType></xs:element></xs:schema>`
-  }),
-  'd/c/one.xsd': `<?xml version="1.0"?><!-- a chameleon --><xs:schema ${XS} elementFormDefault="qualified"><xs:include schemaLocation="two.xsd"/><xs:import namespace="urn:far" schemaLocation="../far.xsd"/><xs:complexType name="T"><xs:sequence><xs:element name="v" type="N"/><xs:element ref="e"/><xs:element name="far" type="f:Far" xmlns:f="urn:far"/></xs:sequence></xs:complexType></xs:schema>`,
-  'd/c/two.xsd': `<xs:schema ${XS} elementFormDefault="qualified"><xs:include schemaLocation="one.xsd"/><xs:simpleType name="N"><xs:restriction base="xs:int"/></xs:simpleType><xs:element name="e" type="N"/></xs:schema>`,
-  'd/forms.xsd': `<xs:schema ${XS} targetNamespace="urn:t"><xs:complexType name="F"><xs:sequence><xs:element name="unqualified" type="xs:string"/></xs:sequence></xs:complexType></xs:schema>`,
-  'd/u.xsd': `<xs:schema ${XS} targetNamespace="urn:u" xmlns:me="urn:u" elementFormDefault="qualified"><xs:include schemaLocation="c/one.xsd"/><xs:complexType name="V"><xs:complexContent><xs:extension base="me:T"/></xs:complexContent></xs:complexType></xs:schema>`,
-  'd/far.xsd': '<schema xmlns="http://www.w3.org/2001/XMLSchema" targetNamespace="urn:far" xmlns:q="urn:far"><simpleType name="Far"><restriction base="q:Deep"/></simpleType><simpleType name="Deep"><restriction base="string"/></simpleType></schema>'
-}
-
 t.test('served: a schema without namespace is its includer\'s, in parts and in one document', async t => {
-  const served = new ServedWsdl(chameleons, 'd/w.wsdl')
+  const served = new ServedWsdl(CHAMELEON, 'w.wsdl')
   const body = '<t:a xmlns:t="urn:t" xmlns:u="urn:u"><t:mine><t:v>1</t:v><t:e>2</t:e><t:far>x</t:far></t:mine><t:theirs><u:v>3</u:v><u:e>4</u:e><u:far>y</u:far></t:theirs><t:loose><unqualified>z</unqualified></t:loose></t:a>'
-  const value = readBody(loadWsdl(chameleons, 'd/w.wsdl').schema, body, [])?.value
+  const value = readBody(loadWsdl(CHAMELEON, 'w.wsdl').schema, body, [])?.value
   t.match(value, { mine: { v: 1, e: 2, far: 'x' }, theirs: { v: 3, e: 4, far: 'y' }, loose: { unqualified: 'z' } })
   t.strictSame(readBody(asParts(served).schema, body, [])?.value, value)
   t.strictSame(readBody(asOne(served).schema, body, [])?.value, value)
@@ -193,25 +179,10 @@ t.test('served: a schema without namespace is its includer\'s, in parts and in o
   for (const text of Object.values(crawl(served))) for (const [schema] of text.matchAll(/<(?:xs:)?schema\b[^>]*>/g)) t.match(schema, /targetNamespace=/)
 })
 
-/** As WCF splits one: service and bindings in one namespace, the contract in another, messages by a third file of the first. */
-const SPLIT: Files = {
-  '/s/service.wsdl': `<?xml version="1.0"?><w:definitions name="Shop" targetNamespace="urn:service" xmlns:w="http://schemas.xmlsoap.org/wsdl/" xmlns:c="urn:contract" xmlns:me="urn:service" xmlns:soap="${SOAP11}">
-  <w:import namespace="urn:contract" location="contract.wsdl"/>
-  <w:binding name="Basic" type="c:IShop"><soap:binding transport="${HTTP}"/><w:operation name="Buy"><soap:operation soapAction=""/><w:input><soap:body use="literal"/></w:input><w:output><soap:body use="literal"/></w:output></w:operation></w:binding>
-  <w:service name="Shop"><w:port name="Basic" binding="me:Basic"><soap:address location="http://old/"/></w:port></w:service>
-</w:definitions>`,
-  '/s/contract.wsdl': `<definitions xmlns="http://schemas.xmlsoap.org/wsdl/" targetNamespace="urn:contract" xmlns:tns="urn:contract" xmlns:m="urn:messages" xmlns:x="urn:data">
-  <documentation>The contract.</documentation><import namespace="urn:messages" location="messages.wsdl"/><import namespace="urn:data" location="data.xsd"/>
-  <portType name="IShop"><operation name="Buy"><input message="m:Buy"/><output message="m:Bought"/></operation></portType></definitions>`,
-  '/s/messages.wsdl': `<definitions xmlns="http://schemas.xmlsoap.org/wsdl/" targetNamespace="urn:messages" xmlns:x="urn:data" xmlns:e="urn:embedded"><types><s:schema xmlns:s="http://www.w3.org/2001/XMLSchema" targetNamespace="urn:embedded"><s:import namespace="urn:data" schemaLocation="data.xsd"/><s:element name="Bought" type="x:Thing"/></s:schema></types>
-  <message name="Buy"><part name="p" element="x:Buy"/></message><message name="Bought"><part name="p" element="e:Bought"/></message></definitions>`,
-  '/s/data.xsd': `<xs:schema ${XS} targetNamespace="urn:data" xmlns:d="urn:data"><xs:element name="Buy" type="d:Thing"/><xs:simpleType name="Thing"><xs:restriction base="xs:string"/></xs:simpleType></xs:schema>`
-}
-
 t.test('served: WSDLs that import others, in parts and poured into one', async t => {
-  const served = new ServedWsdl(SPLIT, '/s/service.wsdl')
+  const served = new ServedWsdl(SPLIT, 'service.wsdl')
   t.strictSame(served.queries, ['wsdl', 'singleWsdl', 'wsdl=wsdl0', 'wsdl=wsdl1', 'xsd=xsd0'])
-  const original = loadWsdl(SPLIT, '/s/service.wsdl')
+  const original = loadWsdl(SPLIT, 'service.wsdl')
   t.equal(original.operations[0]?.action, 'urn:contract:IShop:BuyRequest')
   for (const [how, wsdl] of [['parts', asParts(served)], ['one', asOne(served)]] as const) {
     t.strictSame(meaning(wsdl), meaning(original), `${how}: its actions too, which come of the contract's namespace`)
@@ -223,9 +194,9 @@ t.test('served: WSDLs that import others, in parts and poured into one', async t
 })
 
 t.test('served: what one document cannot say is told, and the parts are there', async t => {
-  const twins = { ...SPLIT, '/s/contract.wsdl': (SPLIT as Record<string, string>)['/s/contract.wsdl']?.replace('</definitions>', '<message name="Buy"/></definitions>') as string }
+  const twins = { ...SPLIT, 'contract.wsdl': SPLIT['contract.wsdl']?.replace('</definitions>', '<message name="Buy"/></definitions>') as string }
   const redefines = { w: small('', { schemas: '<xs:schema targetNamespace="urn:t"><xs:redefine schemaLocation="r.xsd"/><xs:element name="a" type="xs:int"/></xs:schema>' }), 'r.xsd': `<xs:schema ${XS} targetNamespace="urn:t"/>` }
-  for (const [files, main, why] of [[twins, '/s/service.wsdl', /both have a message Buy, so it cannot be one document/], [redefines, 'w', /xs:redefine, so it cannot be one document/]] as const) {
+  for (const [files, main, why] of [[twins, 'service.wsdl', /both have a message Buy, so it cannot be one document/], [redefines, 'w', /xs:redefine, so it cannot be one document/]] as const) {
     const served = new ServedWsdl(files, main)
     t.match(served.answer('singleWsdl', AT), { status: 404, contentType: /^text\/plain/, body: why })
     t.match(served.answer('singleWsdl', AT)?.body, `${URL}?wsdl`)
