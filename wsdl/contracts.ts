@@ -63,7 +63,7 @@ const SESSION_ID = ['sessionId', 'string'] as const
 /** The two pings spell it so. */
 const PINGED_ID = ['sessionID', 'string'] as const
 
-/** [wire-contract] 1.1 */
+/** [wire-contract] 1.1, and the operations by which HPC Pack 2016's client says the same ([wire-contract] 9): its ids are numbers, which is the same text. */
 export const SESSION_LAUNCHER = contract('http://hpc.microsoft.com/sessionlauncher/', 'ISessionLauncher', {
   GetServerVersion: { in: [], out: [['GetServerVersionResult', VERSION]] },
   Allocate: { in: [START_INFO, ['endpointPrefix', 'string']], out: [['AllocateResult', SESSION_ALLOCATE_INFO]] },
@@ -73,7 +73,12 @@ export const SESSION_LAUNCHER = contract('http://hpc.microsoft.com/sessionlaunch
   GetServiceVersions: { in: [['serviceName', 'string']], out: [['GetServiceVersionsResult', VERSIONS]] },
   GetSOAConfiguration: { in: [['key', 'string']], out: [['GetSOAConfigurationResult', 'string']] },
   GetSOAConfigurations: { in: [['keys', STRINGS]], out: [['GetSOAConfigurationsResult', DICTIONARY]] },
-  GetClusterInfo: { in: [], out: [['GetClusterInfoResult', CLUSTER_INFO]] }
+  GetClusterInfo: { in: [], out: [['GetClusterInfoResult', CLUSTER_INFO]] },
+  AllocateV5: { in: [START_INFO, ['endpointPrefix', 'string']], out: [['AllocateV5Result', SESSION_ALLOCATE_INFO]] },
+  AllocateDurableV5: { in: [START_INFO, ['endpointPrefix', 'string']], out: [['AllocateDurableV5Result', SESSION_ALLOCATE_INFO]] },
+  GetInfoV5: { in: [['endpointPrefix', 'string'], SESSION_ID], out: [['GetInfoV5Result', SESSION_INFO]] },
+  GetInfoV5Sp1: { in: [['endpointPrefix', 'string'], SESSION_ID, ['useAad', 'boolean']], out: [['GetInfoV5Sp1Result', SESSION_INFO]] },
+  TerminateV5: { in: [SESSION_ID], out: [] }
 }, 'HPC Pack\'s session launcher: Allocate checks what a session asks for, and gives its id and the address of the broker launcher that starts it.')
 
 /** [wire-contract] 1.2. GetActiveBrokerIdList sends strings, as HPC Pack's server does; its client's copy of the contract says int, and never calls it. */

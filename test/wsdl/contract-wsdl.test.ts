@@ -80,7 +80,7 @@ t.test('contract wsdl: the answers of our endpoints are valid, and what is none 
   const settings = Object.fromEntries(Object.entries(SETTINGS).map(([name, { default: value }]) => [name, value])) as unknown as AllSettings
   const record = { sessionId: '7', service: 'Echo', version: '1.0', durable: true, priority: 0, settings: {}, environment: {}, state: 'Running', createdAt: '' } as const
   const sessions = judge(t, SESSION_LAUNCHER)
-  const info = encodeReply(SESSION_LAUNCHER.operations.GetInfo, { GetInfoResult: sessionInfo(record, settings, ADDRESSES, 'http://') }).toString()
+  const info = encodeReply(SESSION_LAUNCHER.operations.GetInfo, { GetInfoResult: sessionInfo(record, settings, ADDRESSES, 'http://', false) }).toString()
   t.equal(sessions(info), undefined)
   for (const [what, wrong] of [['an unknown state', info.replace('>Running<', '>Resting<')], ['a text for a number', info.replace('>20000<', '>many<')], ['another order', info.replace(/(<\w+:Durable>.*?<\/\w+:Durable>)(<\w+:Id>.*?<\/\w+:Id>)/, '$2$1')], ['another namespace', info.replace('"http://hpc.microsoft.com/SessionLauncher"', '"http://hpc.microsoft.com/SessionLauncher/"')]] as const) {
     t.not(wrong, info)

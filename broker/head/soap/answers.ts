@@ -46,14 +46,14 @@ export function brokerInitializationResult (sessionId: string, brokerUniqueId: s
 const JOB_STATE: Readonly<Record<SessionRecord['state'], string>> = { Starting: 'Queued', Running: 'Running', Suspended: 'Running', Canceled: 'Canceled', Finished: 'Finished', Failed: 'Failed' }
 
 /** SessionInfo: what a client needs to attach. The addresses of the broker come with Attach's answer, so they are nil here, as HPC Pack has it. */
-export function sessionInfo (record: SessionRecord, settings: Settings, at: BrokerAddresses, endpointPrefix: string): Values {
+export function sessionInfo (record: SessionRecord, settings: Settings, at: BrokerAddresses, endpointPrefix: string, secure: boolean): Values {
   return {
     BrokerLauncherEpr: brokerLauncherAddress(at, endpointPrefix),
     ...HEARTBEAT,
     Durable: record.durable,
     Id: record.sessionId,
     JobState: JOB_STATE[record.state],
-    Secure: false,
+    Secure: secure,
     ServerVersion: toVersion(SERVER_VERSION),
     ServiceOperationTimeout: int(settings.serviceOperationTimeout),
     ServiceVersion: toVersion(record.version),

@@ -45,11 +45,20 @@ export function sessionLauncherOperations (needs: SessionLauncherNeeds): Operati
 
   async function allocate (call: ContractCall, durable: boolean): Promise<Values> {
     checkPrefix(call)
-    const { request, idle } = sessionRequest(call.fields.info, durable)
+    const { request, idle } = sessionRequest(call.fields.info, durable, settings.tlsCertificate !== '')
     const record = await launcher.allocate(request)
     if (idle.length > 0) log.warn({ sessionId: record.sessionId, service: record.service, members: idle }, 'members of the start info have no effect here')
     return { BrokerLauncherEpr: [brokerLauncherAddress(addresses(call.baseUrl), prefixIn(call))], Id: record.sessionId, ServiceVersion: toVersion(record.version) }
   }
+
+  async function info (call: ContractCall): Promise<Values> {
+    checkPrefix(call)
+    const session = await record(idIn(call))
+    const runsWith = settingsFor(await services.get(session.service, session.version), session.settings, settings)
+    return sessionInfo(session, runsWith, addresses(call.baseUrl), prefixIn(call), settings.tlsRequired)
+  }
+
+  const terminate = async (call: ContractCall): Promise<Values> => { await launcher.close(idIn(call)); return {} }
 
   async function record (sessionId: string): Promise<SessionRecord> {
     const found = await sessions.get(sessionId)
@@ -61,13 +70,13 @@ export function sessionLauncherOperations (needs: SessionLauncherNeeds): Operati
     async GetServerVersion () { return { GetServerVersionResult: toVersion(SERVER_VERSION) } },
     async Allocate (call) { return { AllocateResult: await allocate(call, false) } },
     async AllocateDurable (call) { return { AllocateDurableResult: await allocate(call, true) } },
-    async GetInfo (call) {
-      checkPrefix(call)
-      const session = await record(idIn(call))
-      const runsWith = settingsFor(await services.get(session.service, session.version), session.settings, settings)
-      return { GetInfoResult: sessionInfo(session, runsWith, addresses(call.baseUrl), prefixIn(call)) }
-    },
-    async Terminate (call) { await launcher.close(idIn(call)); return {} },
+    async AllocateV5 (call) { return { AllocateV5Result: await allocate(call, false) } },
+    async AllocateDurableV5 (call) { return { AllocateDurableV5Result: await allocate(call, true) } },
+    async GetInfo (call) { return { GetInfoResult: await info(call) } },
+    async GetInfoV5 (call) { return { GetInfoV5Result: await info(call) } },
+    async GetInfoV5Sp1 (call) { return { GetInfoV5Sp1Result: await info(call) } },
+    Terminate: terminate,
+    TerminateV5: terminate,
     async GetServiceVersions (call) {
       const serviceName = String(call.fields.serviceName ?? '')
       const found = (await services.list()).filter(({ name }) => name.toLowerCase() === serviceName.toLowerCase())

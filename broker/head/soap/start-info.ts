@@ -28,11 +28,12 @@ const PRIORITY_STEP = 1000
 /**
  * What a start info asks for ([wire-contract] 2.2), and which of its members have no effect here. Refuses what cannot be served at all; ranges are the
  * launcher's to check.
+ * @param isTlsServed net.tcp with a certificate, the one kind of security that there is; whoever asks for security without it is told at once
  */
-export function sessionRequest (info: Value, durable: boolean): { request: SessionRequest, idle: string[] } {
+export function sessionRequest (info: Value, durable: boolean, isTlsServed: boolean): { request: SessionRequest, idle: string[] } {
   if (typeof info !== 'object') throw new SoaError('InvalidArgument', { argument: 'info', why: 'is missing' })
   const start = info as Values
-  if (start.Secure === true) throw new SoaError('Broker_BindingSecurityModeMismatched', {})
+  if (start.Secure === true && !isTlsServed) throw new SoaError('Broker_BindingSecurityModeMismatched', {})
   if (start.ServiceName === undefined) throw new SoaError('InvalidArgument', { argument: 'info.ServiceName', why: 'is missing' })
   const priority = whole(start.ExtendedPriority) ?? (typeof start.Priority === 'number' ? start.Priority * PRIORITY_STEP : undefined)
   return {
