@@ -29,6 +29,8 @@ const BY_FAULT: Partial<Record<FaultName, ExitCode>> = {
 /** The exit code and the line of anything thrown. A bug shows its stack: there is nobody else to read it. */
 export function explain (error: unknown): { exitCode: number, line: string } {
   if (error instanceof CommandFailed) return { exitCode: error.exitCode, line: error.message }
+  // A service that nothing is wrong with, but that needs what is not supported here.
+  if (isSoaError(error, 'ConfigFile_Invalid') && isSoaError(error.cause, 'badContract', 'refused')) return { exitCode: EXIT.refused, line: `${error.fault}: ${error.message}` }
   if (isSoaError(error)) return { exitCode: BY_FAULT[error.fault] ?? EXIT.failed, line: `${error.fault}: ${error.message}` }
   // A failed system call (port taken, folder not writable) says enough in its message; any other throw is a bug.
   if (error instanceof Error && 'syscall' in error) return { exitCode: EXIT.failed, line: error.message }

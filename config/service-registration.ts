@@ -75,7 +75,7 @@ export function nameOfFile (file: string): { name: string, version?: string | un
  * type with `ConfigFile_Invalid`, and a broker setting out of range with `Broker_InvalidConfiguration`.
  */
 export function parseRegistration (xml: string, file: string, env: Environment = {}): ServiceRegistration {
-  const refuse = (why: string): never => { throw new SoaError('ConfigFile_Invalid', { file, why }) }
+  const refuse = (why: string, cause?: unknown): never => { throw new SoaError('ConfigFile_Invalid', { file, why }, { cause }) }
   if (Buffer.byteLength(xml) > MAX_REGISTRATION_BYTES) refuse(`the file has ${Buffer.byteLength(xml)} bytes, the limit is ${MAX_REGISTRATION_BYTES}`)
   checkXml(xml, refuse)
   const warnings: string[] = []
@@ -101,7 +101,9 @@ export function parseRegistration (xml: string, file: string, env: Environment =
   if (host.hostType === 'Standard') {
     if (read.service.assembly === '') refuse(`${REGISTRATION}/service/@assembly is missing: the path of the service's .js or .mjs module`)
     if (/\.(dll|exe)$/i.test(read.service.assembly)) {
-      refuse(`assembly ${read.service.assembly} is a .NET program, which the standard host cannot load; start it with host hostType="Customize" exeFileName="…", as the .NET host sample does`)
+      // A file in good order, of a service that no host of ours can run.
+      const why = `assembly ${read.service.assembly} is a .NET program, which the standard host cannot load; start it with host hostType="Customize" exeFileName="…", as the .NET host sample does`
+      refuse(why, new SoaError('refused', { why }))
     }
   }
   return { ...nameOfFile(file), file, service: read.service, host, broker: { ...limits, ...settings } as Partial<Settings>, customBroker, warnings }

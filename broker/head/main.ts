@@ -26,6 +26,7 @@ import { CLOCKS, soapRequestListener } from '../../transport/http/listener.ts'
 import { relayListener } from '../../transport/relay.ts'
 import { tlsFrom } from '../../transport/tcp/tls.ts'
 import { addresses, type ListeningPorts } from './addresses.ts'
+import { checkService } from '../check-service.ts'
 import { Chores } from './chores.ts'
 import { FrontDoor } from './front-door.ts'
 import { healthRoutes } from './health.ts'
@@ -254,6 +255,8 @@ async function register (services: RedisServiceRegistry, path: string, env: Node
   const files = (await stat(path)).isDirectory() ? await findServiceFiles(path) : [path]
   for (const file of files) {
     const service = await loadServiceFile(file, { env, warn: warning => log.warn({ file, warning }, 'service registration') })
+    // What the file itself has to say was told when it was loaded.
+    for (const warning of checkService(service, env).contractWarnings) log.warn({ file, warning }, 'service registration')
     await services.put(service)
     log.info({ service: service.name, version: service.version, file }, 'service registered')
   }

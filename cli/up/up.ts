@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { checkService } from '../../broker/check-service.ts'
 import { findServiceFiles, loadServiceFile, type LoadedService } from '../../config/load-services.ts'
 import { systemClock, type Clock } from '../../core/clock.ts'
 import { makeLog } from '../../core/log.ts'
@@ -139,7 +140,12 @@ async function loadServices (folders: readonly string[], io: Io): Promise<Loaded
   for (const folder of folders) {
     const files = await findServiceFiles(folder)
     if (files.length === 0) io.err(`${folder}: no registration file (*.config) below it`)
-    for (const file of files) services.push(await loadServiceFile(file, { env: io.env, warn: warning => io.err(`${file}: ${warning}`) }))
+    for (const file of files) {
+      const warn = (warning: string): void => io.err(`${file}: ${warning}`)
+      const service = await loadServiceFile(file, { env: io.env, warn })
+      for (const warning of checkService(service, io.env).contractWarnings) warn(warning)
+      services.push(service)
+    }
   }
   return services
 }

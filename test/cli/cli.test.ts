@@ -1,6 +1,6 @@
 import t from 'tap'
 import { spawnSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { endWithin } from '../../cli/run-head.ts'
 import { version } from '../../cli/version.ts'
@@ -31,7 +31,7 @@ async function head (t: { teardown: (end: () => Promise<void>) => unknown }, sta
 }
 
 t.test('cli: --help is there for every command, with an example', async t => {
-  const commands = ['', 'up', 'head', 'node', 'node list', 'node drain', 'node resume', 'service', 'service add', 'service list', 'service types', 'session', 'session create', 'session list', 'session show', 'session cancel', 'session close', 'settings', 'faults', 'doctor']
+  const commands = ['', 'up', 'head', 'node', 'node list', 'node drain', 'node resume', 'service', 'service add', 'service check', 'service list', 'service types', 'session', 'session create', 'session list', 'session show', 'session cancel', 'session close', 'settings', 'faults', 'doctor']
   for (const command of commands) {
     const { code, out, err } = await run([...command.split(' ').filter(word => word !== ''), '--help'])
     t.strictSame([code, err], [0, ''], command)
@@ -112,7 +112,7 @@ t.test('cli: without a head one line says what to start', async t => {
 t.test('cli: service add reads all files before the first is sent', async t => {
   const dir = t.testdir({
     'A_1.0.config': '<configuration><microsoft.Hpc.Session.ServiceRegistration><service assembly="a.mjs" odd="1"/></microsoft.Hpc.Session.ServiceRegistration></configuration>',
-    'A.wsdl': '<definitions xmlns="http://schemas.xmlsoap.org/wsdl/"/>',
+    'A.wsdl': readFileSync(asset('examples/services/SimpleService/SimpleService.wsdl'), 'utf8'),
     'B.config': '<nonsense/>'
   })
   const { env, asked } = await head(t, 200, {})

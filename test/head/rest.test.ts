@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { FastifyInstance } from 'fastify'
 import { restServer, type RestNeeds } from '../../broker/head/rest.ts'
@@ -5,6 +6,7 @@ import { Refusal } from '../../broker/problem.ts'
 import type { SessionSeen } from '../../broker/head/session-launcher.ts'
 import type { SessionRequest } from '../../broker/head/session-request.ts'
 import { readSettings } from '../../config/read-settings.ts'
+import { asset } from '../../core/assets.ts'
 import { SoaError } from '../../core/errors.ts'
 import { silent } from '../../core/log.ts'
 import type { RegisteredService } from '../../store/service-registry.ts'
@@ -167,13 +169,14 @@ t.test('rest: closing is answered 204 without a body, however often', async t =>
 })
 
 t.test('rest: a service is registered under the name of its file', async t => {
+  const wsdl = readFileSync(asset('examples/services/CcpEchoSvc/CcpEchoSvc.wsdl'), 'utf8')
   const put: RegisteredService[] = []
   const app = await server(t, {}, { services: { put: async service => { put.push(service) }, get: async () => put[0]!, list: async () => put } })
   const send = (name: string, more: object = {}): Promise<{ json: () => object }> => app.inject({
-    method: 'PUT', url: `/api/v1/services/${name}`, payload: { config: service, file: '/srv/Echo_1.2.config', documents: { '/srv/Echo.wsdl': '<definitions/>' }, wsdlFile: '/srv/Echo.wsdl', ...more }
+    method: 'PUT', url: `/api/v1/services/${name}`, payload: { config: service, file: '/srv/Echo_1.2.config', documents: { '/srv/Echo.wsdl': wsdl }, wsdlFile: '/srv/Echo.wsdl', ...more }
   })
   t.match((await send('echo')).json(), { name: 'Echo', version: '1.2', file: '/srv/Echo_1.2.config', addedAt: '1970-01-01T00:00:00.000Z' })
-  t.match(put, [{ name: 'Echo', version: '1.2', config: service, documents: { '/srv/Echo.wsdl': '<definitions/>' } }])
+  t.match(put, [{ name: 'Echo', version: '1.2', config: service, documents: { '/srv/Echo.wsdl': wsdl } }])
   t.match((await app.inject('/api/v1/services/Echo')).json(), { config: service })
   t.match((await app.inject('/api/v1/services')).json(), { items: [{ name: 'Echo', version: '1.2' }] })
   t.match((await send('Other')).json(), { status: 400, setting: 'name' })
@@ -181,6 +184,7 @@ t.test('rest: a service is registered under the name of its file', async t => {
   t.match((await send('Echo', { file: 'Echo.config' })).json(), { status: 400, setting: 'file' })
   t.match((await send('Echo', { config: '<configuration>' })).json(), { status: 400, name: 'ConfigFile_Invalid' })
   t.match((await send('Echo', { wsdlFile: '/other.wsdl' })).json(), { status: 400, setting: 'documents' })
+  t.match((await send('Echo', { documents: { '/srv/Echo.wsdl': wsdl.replaceAll('style="document"', 'style="rpc"').replaceAll('use="literal"', 'use="encoded"') } })).json(), { status: 400, name: 'ConfigFile_Invalid', detail: /use="encoded", which is not supported|style rpc/ })
   t.equal(put.length, 1, 'nothing refused was kept')
 })
 

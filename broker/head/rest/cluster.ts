@@ -1,10 +1,11 @@
 import { isAbsolute } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import { nameOfFile, parseRegistration } from '../../../config/service-registration.ts'
+import { nameOfFile } from '../../../config/service-registration.ts'
 import { environmentName, settingNames, settingOf, type AllSettings } from '../../../config/settings.ts'
 import { SoaError } from '../../../core/errors.ts'
 import type { RedisPlacement } from '../../../store/redis-placement.ts'
 import type { RegisteredService, ServiceRegistry } from '../../../store/service-registry.ts'
+import { checkService } from '../../check-service.ts'
 import { Refusal } from '../../problem.ts'
 import { answers, json, page, ref, serviceBody } from './schemas.ts'
 
@@ -62,8 +63,9 @@ export function clusterRoutes (app: FastifyInstance, { nodes, services, settings
     }
     if (saidVersion !== undefined && saidVersion !== version) throw new SoaError('InvalidArgument', { argument: 'version', why: `${saidVersion} is not the version that the file ${file} has: ${version ?? 'none'}` })
     if (wsdlFile !== undefined && documents[wsdlFile] === undefined) throw new SoaError('InvalidArgument', { argument: 'documents', why: `${wsdlFile}, the wsdlFile, is not among them` })
-    const { warnings } = parseRegistration(config, file)
     const service: RegisteredService = { name, version, config, file, wsdlFile, documents, addedAt: new Date(now()).toISOString() }
+    const { registration, contractWarnings } = checkService(service)
+    const warnings = [...registration.warnings, ...contractWarnings]
     await services.put(service)
     const { config: _config, documents: _documents, ...shown } = service
     return { ...shown, warnings }

@@ -1,0 +1,88 @@
+import { accessSync, constants } from 'node:fs'
+import { resolve } from 'node:path'
+import { checkService } from '../broker/check-service.ts'
+import { loadServiceFile } from '../config/load-services.ts'
+import { nameOfFile } from '../config/service-registration.ts'
+import { isSoaError } from '../core/errors.ts'
+import { EXIT, type ExitCode } from './exit-codes.ts'
+import type { Io } from './io.ts'
+import { checkModule } from './module-check.ts'
+import { onPath } from './on-path.ts'
+
+/** What `soa service check` says of one file; printed as it is with --json. */
+export interface RegistrationCheck {
+  readonly file: string
+  readonly name: string
+  readonly version: string | null
+  readonly ok: boolean
+  /** Why it cannot be served; empty: it can. `refused`: it needs what is not supported here, or no service here can do it. */
+  readonly problems: ReadonlyArray<{ readonly kind: 'file' | 'refused' | 'module', readonly why: string }>
+  readonly warnings: readonly string[]
+  readonly hostType: string | null
+  readonly wsdlFile: string | null
+  readonly contract: string | null
+  readonly operations: ReadonlyArray<{ readonly name: string, readonly oneWay: boolean, readonly faults: readonly string[] }>
+  /** Loaded, not loaded because that was not asked for or cannot be done here, or an executable. */
+  readonly module: 'loaded' | 'notLoaded' | 'executable'
+}
+
+/** Reads all that a head and a node would read, without either. Never rejects: what is wrong is in `problems`. */
+export async function checkRegistration (path: string, io: Io, options: { loadsModule: boolean }): Promise<RegistrationCheck> {
+  const file = resolve(path)
+  const { name, version = null } = nameOfFile(file)
+  const warnings: string[] = []
+  const problems: Array<RegistrationCheck['problems'][number]> = []
+  const base = { file, name, version, hostType: null, wsdlFile: null, contract: null, operations: [], module: 'notLoaded' as const }
+  const done = (more: Partial<RegistrationCheck> = {}): RegistrationCheck => ({ ...base, ...more, ok: problems.length === 0, problems, warnings: [...new Set(warnings)] })
+  try {
+    const loaded = await loadServiceFile(file, { env: io.env, warn: warning => warnings.push(warning) })
+    const { registration: { host, service, broker }, contract, contractWarnings } = checkService(loaded, io.env)
+    warnings.push(...contractWarnings)
+    const about = {
+      hostType: host.hostType,
+      wsdlFile: loaded.wsdlFile ?? null,
+      contract: contract?.contract ?? null,
+      operations: (contract?.operations ?? []).map(({ name, oneWay, faults }) => ({ name, oneWay, faults: faults.map(fault => fault.name) }))
+    }
+    if (host.hostType === 'Customize') {
+      if (!isExecutable(io, host.exeFileName)) warnings.push(`exeFileName ${host.exeFileName} is no executable of this machine; nodes need it`)
+      return done({ ...about, module: 'executable' })
+    }
+    if (!options.loadsModule) return done(about)
+    const why = await checkModule({ module: service.assembly, type: service.type, documents: loaded.documents, wsdlFile: loaded.wsdlFile as string, contract: service.contract }, {
+      timeoutMs: broker.serviceInitializationTimeout ?? service.serviceInitializationTimeout,
+      signal: io.signal,
+      env: { ...io.env, ...service.environmentVariables },
+      err: line => io.err(line)
+    })
+    if (why !== undefined) problems.push({ kind: 'module', why })
+    return done({ ...about, module: why === undefined ? 'loaded' : 'notLoaded' })
+  } catch (error) {
+    if (!isSoaError(error)) throw error
+    problems.push({ kind: isSoaError(error.cause, 'badContract', 'badXml', 'refused') ? 'refused' : 'file', why: error.message })
+    return done()
+  }
+}
+
+function isExecutable (io: Io, name: string): boolean {
+  if (!name.includes('/')) return onPath(io, name) !== undefined
+  try { accessSync(name, constants.X_OK); return true } catch { return false }
+}
+
+/** 5 when all that is wrong is a refusal, else 1. */
+export function exitCodeOf (checks: readonly RegistrationCheck[]): ExitCode {
+  const problems = checks.flatMap(check => check.problems)
+  if (problems.length === 0) return EXIT.ok
+  return problems.every(({ kind }) => kind === 'refused') ? EXIT.refused : EXIT.failed
+}
+
+export function linesOf ({ file, name, version, problems, warnings, contract, operations, module, hostType }: RegistrationCheck): string[] {
+  const title = version === null ? name : `${name} ${version}`
+  const how = module === 'loaded' ? 'its module loads' : module === 'executable' ? 'an executable' : 'its module was not loaded'
+  const said = contract === null ? hostType === null ? '' : ', no contract' : `, ${contract} with ${operations.length} operation${operations.length === 1 ? '' : 's'}`
+  return [
+    problems.length === 0 ? `${file}: ${title} can be added (${how}${said})` : `${file}: ${title} cannot be served`,
+    ...problems.map(({ kind, why }) => `  ${kind === 'refused' ? 'refused' : 'wrong'}: ${why}`),
+    ...warnings.map(warning => `  warning: ${warning}`)
+  ]
+}

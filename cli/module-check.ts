@@ -1,0 +1,31 @@
+/** Whether a service's module loads and has what its contract asks for: by the service host's own loader, in a process of its own, because a module runs when it is loaded. */
+import { fork } from 'node:child_process'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { CheckedModule } from './module-check-main.ts'
+
+export interface ModuleCheckOptions {
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** What the module prints. */
+  err (text: string): void
+}
+
+/** Undefined: it can be served; else why not. Never rejects for the module's sake. */
+export async function checkModule (what: CheckedModule, { timeoutMs, signal, env, err }: ModuleCheckOptions): Promise<string | undefined> {
+  const child = fork(fileURLToPath(new URL('module-check-main.js', import.meta.url)), [], {
+    cwd: dirname(what.module), env: { ...env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], signal, killSignal: 'SIGKILL', timeout: timeoutMs
+  })
+  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text: string) => err(text.trimEnd()))
+  return await new Promise(resolve => {
+    let answer: { why?: string } | undefined
+    child.on('message', (said: { why?: string }) => { answer = said })
+    child.on('error', error => { if (signal.aborted) resolve('the check was given up'); else resolve(`no process for it: ${error.message}`) })
+    child.on('close', (code, by) => {
+      if (answer !== undefined) resolve(answer.why)
+      else resolve(by === 'SIGKILL' ? `module ${what.module} was not loaded within ${timeoutMs} ms (serviceInitializationTimeout)` : `module ${what.module} ended its process while it was loaded (${by ?? `exit code ${code}`})`)
+    })
+    child.send(what)
+  })
+}

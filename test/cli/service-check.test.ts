@@ -1,0 +1,76 @@
+import t from 'tap'
+import { join } from 'node:path'
+import { asset } from '../../core/assets.ts'
+import { run } from './helpers.ts'
+
+const example = (name: string): string => asset(`examples/services/${name}/${name}.config`)
+const config = (service: string, rest = ''): string => `<configuration><microsoft.Hpc.Session.ServiceRegistration>${service}</microsoft.Hpc.Session.ServiceRegistration>${rest}</configuration>`
+const wsdl = (binding = '', operation = '<w:operation name="Op"><w:input message="t:m"/><w:output message="t:m"/></w:operation>'): string => `<w:definitions name="W" targetNamespace="urn:t" xmlns:t="urn:t" xmlns:w="http://schemas.xmlsoap.org/wsdl/" xmlns:s="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:xs="http://www.w3.org/2001/XMLSchema">
+  <w:types><xs:schema targetNamespace="urn:t"><xs:element name="a" type="xs:int"/></xs:schema></w:types><w:message name="m"><w:part name="p" element="t:a"/></w:message><w:portType name="P">${operation}</w:portType>${binding}</w:definitions>`
+const encoded = '<w:binding name="B" type="t:P"><s:binding style="rpc" transport="http://schemas.xmlsoap.org/soap/http"/><w:operation name="Op"><w:input><s:body use="encoded"/></w:input></w:operation></w:binding>'
+
+t.test('cli: service check says that a service can be added, what it has, and what has no effect', async t => {
+  const { code, out, err } = await run(['service', 'check', example('CcpEchoSvc'), '--json'], { PATH: process.env.PATH ?? '' })
+  t.strictSame([code, err], [0, ''])
+  const said = JSON.parse(out) as { operations: unknown[] }
+  t.match(said, { name: 'CcpEchoSvc', version: null, ok: true, problems: [], warnings: [], hostType: 'Standard', contract: 'IEchoSvc', module: 'loaded', wsdlFile: /CcpEchoSvc\.wsdl$/ })
+  t.match(said.operations[0], { name: 'Echo', oneWay: false, faults: [] })
+  const both = await run(['service', 'check', example('OptionPricer'), example('PrimeFactors')], { PATH: process.env.PATH ?? '' })
+  t.match(both, { code: 0, err: '', out: /OptionPricer can be added \(its module loads, IOptionPricer with 1 operation\)\n.*PrimeFactors can be added \(an executable, IPrimeFactors with/ })
+})
+
+t.test('cli: service check names what is wrong with a file (exit 1), and what is not supported here (exit 5)', async t => {
+  const dir = t.testdir({
+    'Good.config': config('<service assembly="good.mjs" maxSessionPoolSize="5"/>', '<surprise/>'),
+    'Good.wsdl': wsdl(),
+    'good.mjs': 'console.log("hello"); setInterval(() => {}, 1000)\nexport default { Op () {} }',
+    'Value.config': config('<service assembly="good.mjs" maxConcurrentCalls="four"/>'),
+    'NoWsdl.config': config('<service assembly="other.mjs"/>'),
+    'Rpc.config': config('<service assembly="good.mjs" wsdl="rpc.wsdl"/>'),
+    'rpc.wsdl': wsdl(encoded),
+    'Contract.config': config('<service assembly="good.mjs" wsdl="Good.wsdl" contract="IOther"/>'),
+    'Net.config': config('<service assembly="bin/Contoso.dll" wsdl="Good.wsdl"/>'),
+    'Gone.config': config('<service assembly="gone.mjs" wsdl="Good.wsdl"/>'),
+    'Method.config': config('<service assembly="method.mjs" wsdl="Good.wsdl"/>'),
+    'method.mjs': 'export default { Other () {} }',
+    'Exits.config': config('<service assembly="exits.mjs" wsdl="Good.wsdl"/>'),
+    'exits.mjs': 'process.exit(3)',
+    'Hangs.config': config('<service assembly="hangs.mjs" wsdl="Good.wsdl" serviceInitializationTimeout="200"/>'),
+    'hangs.mjs': 'setInterval(() => {}, 1000); await new Promise(() => {})',
+    'Exe.config': config('<service wsdl="rpc.wsdl"/><host hostType="Customize" exeFileName="./not-here"/>')
+  })
+  const cases: Array<[file: string, code: number, kind: 'file' | 'refused' | 'module', why: RegExp]> = [
+    ['Value', 1, 'file', /service\/@maxConcurrentCalls: a whole number, 0 or more, not "four"/],
+    ['NoWsdl', 1, 'file', /no WSDL: looked for/],
+    ['Missing', 1, 'file', /Missing\.config cannot be read: ENOENT/],
+    ['Rpc', 5, 'refused', /operation Op of binding \{urn:t\}B has (?:style rpc|use="encoded"), which is not supported/],
+    ['Contract', 5, 'refused', /it has no contract IOther, only P/],
+    ['Net', 5, 'refused', /Contoso\.dll is a \.NET program/],
+    ['Gone', 1, 'module', /module .*gone\.mjs cannot be loaded: .*Cannot find module/],
+    ['Method', 1, 'module', /module .*method\.mjs has no method Op, which the contract P asks for/],
+    ['Exits', 1, 'module', /module .*exits\.mjs ended its process while it was loaded \(exit code 3\)/],
+    ['Hangs', 1, 'module', /module .*hangs\.mjs was not loaded within 200 ms \(serviceInitializationTimeout\)/]
+  ]
+  const env = { PATH: process.env.PATH ?? '' }
+  for (const [file, code, kind, why] of cases) {
+    const said = await run(['service', 'check', join(dir, `${file}.config`), '--json'], env)
+    t.equal(said.code, code, `${file}: exit code`)
+    t.match(JSON.parse(said.out), { ok: false, name: file, problems: [{ kind, why }] }, file)
+  }
+  const good = await run(['service', 'check', join(dir, 'Good.config')], env)
+  t.match(good, { code: 0, err: 'hello\n', out: /Good can be added.*\n {2}warning: configuration\/surprise: unknown, ignored\n {2}warning: .*service\/@maxSessionPoolSize: has no effect here: sessions are not pooled/s })
+  t.match(await run(['service', 'check', join(dir, 'Method.config'), '--no-module'], env), { code: 0, out: /its module was not loaded/ })
+  t.match(await run(['service', 'check', join(dir, 'Exe.config')], env), { code: 0, out: /warning: WSDL .*rpc.*; the executable may know better.*\n {2}warning: exeFileName .*not-here is no executable of this machine/s })
+  const mixed = await run(['service', 'check', join(dir, 'Good.config'), join(dir, 'Rpc.config'), join(dir, 'Gone.config'), '--json'], env)
+  t.match([mixed.code, JSON.parse(mixed.out)], [1, { items: [{ ok: true }, { ok: false }, { ok: false }] }], 'the worse code of several')
+})
+
+t.test('cli: service add refuses what could never be served, before anything is sent', async t => {
+  const dir = t.testdir({ 'Rpc.config': config('<service assembly="good.mjs"/>'), 'Rpc.wsdl': wsdl(encoded) })
+  t.match(await run(['service', 'add', join(dir, 'Rpc.config')], { SOA_HEAD: 'http://127.0.0.1:9' }), { code: 5, out: '', err: /ConfigFile_Invalid: .*which is not supported/ })
+})
+
+t.test('cli: service types is one document with --json', async t => {
+  const { out } = await run(['service', 'types', example('SimpleService'), '--json'])
+  t.match(JSON.parse(out), { file: example('SimpleService'), wsdlFile: /SimpleService\.wsdl$/, typescript: /export interface ISimpleService/ })
+})
