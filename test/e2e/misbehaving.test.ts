@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { DurableSession, RetryOperationError } from '../../client/index.ts'
-import { Cluster } from './cluster.ts'
+import { Cluster, eventually } from './cluster.ts'
 
 type Answer = Awaited<ReturnType<typeof run>>[number]
 
@@ -31,7 +31,7 @@ t.setTimeout(300_000)
 t.test('services that misbehave harm nobody else, and it is told how they died', async t => {
   const cluster = await Cluster.start(t, { cores: 6, services: 'test/e2e/services' })
   const open = (service = 'Misbehave'): Promise<DurableSession> => DurableSession.create({ service, head: cluster.head, maxUnits: 1 })
-  const tasks = async (id: string): Promise<Array<{ state: string, pid?: number, exit?: { code: number | null, signal: string | null, why: string, stderr: string } }>> =>
+  const tasks = async (id: string): Promise<Array<{ id: string, state: string, pid?: number, exit?: { code: number | null, signal: string | null, why: string, stderr: string } }>> =>
     await (await fetch(`${cluster.head}/api/v1/sessions/${id}/tasks`)).json() as never
   const pidOf = async (id: string): Promise<number | undefined> => (await tasks(id)).find(({ state }) => state === 'Running')?.pid
 
@@ -81,5 +81,12 @@ t.test('services that misbehave harm nobody else, and it is told how they died',
   t.match(await cli(cluster.head, 'session', 'show', sessions.unstartable.id), /last failed host: exit code 102 \(the module cannot be loaded.*unstartable\.mjs cannot be loaded: Error: no licence/s, 'and on the command line')
   t.match(await tasks(sessions.segv.id), [{}, { state: 'Failed', exit: { signal: 'SIGSEGV', stderr: 'about to touch what is not mine\n' } }])
   t.match(await cli(cluster.head, 'session', 'show', sessions.segv.id), /host of task \S+ on \S+ ended, \S+: ended by SIGSEGV\n {2}about to touch what is not mine/)
-  await Promise.all([neighbour, ...Object.values(sessions)].map(session => session.close()))
+
+  const idle = await DurableSession.create({ service: 'Misbehave', head: cluster.head, maxUnits: 1, settings: { unitIdleTimeoutMs: 300 } })
+  await run(idle, ['echo'])
+  const [{ id } = { id: '' }] = await tasks(idle.id)
+  await eventually('an idle instance has left', async () => (await tasks(idle.id)).length === 0)
+  await eventually('it was told to by its broker', () => cluster.log.split('\n').some(line => line.includes(`"taskId":"${id}"`) && line.includes('"isTaken":true') && line.includes('idle service instance told to exit')))
+  await eventually('and its OnExiting ran', () => cluster.log.includes(`task ${id} puts its things away`))
+  await Promise.all([neighbour, idle, ...Object.values(sessions)].map(session => session.close()))
 })

@@ -1,4 +1,7 @@
 import { writeSync } from 'node:fs'
+import { onExiting } from 'soa-broker/service'
+
+onExiting(() => { writeSync(2, `task ${process.env.CCP_TASKINSTANCEID} puts its things away\n`) })
 
 const last = words => writeSync(2, `${words}\n`)
 
