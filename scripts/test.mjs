@@ -6,6 +6,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { build, needNode, root } from './build.mjs'
+import { buildDotnet } from './dotnet.mjs'
 import { canInstall, haveRedis, haveZeep } from './machine.mjs'
 
 const args = process.argv.slice(2)
@@ -24,6 +25,7 @@ if (!haveRedis()) {
 }
 if (!haveZeep()) skipped.push(`what needs zeep: /usr/bin/python3 does not have it${canInstall() ? '' : ' (sudo apt-get install python3-zeep)'}`)
 build()
+if (!isLong && (words.length === 0 || words.some(word => 'interop/dotnet'.includes(word) || word.includes('dotnet')))) dotnet()
 if (!isLong && words.length === 0) lint()
 await runTests()
 
@@ -36,6 +38,19 @@ function lint () {
   const { status } = spawnSync(process.execPath, [eslint, '.'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
   count(status === 0 ? 1 : 0, status === 0 ? 0 : 1)
   console.log(`${status === 0 ? 'ok    ' : 'FAILED'}  lint`)
+}
+
+/** SOA_REQUIRE=dotnet: a machine that cannot build it has failed. */
+function dotnet () {
+  const { state, why } = buildDotnet()
+  if (state === 'built') return
+  const isNeeded = state === 'failed' || (process.env.SOA_REQUIRE ?? '').split(',').includes('dotnet')
+  if (!isNeeded) {
+    skipped.push(`.NET's own clients and the .NET host: ${why}`)
+    return
+  }
+  console.log(`${why}\nFAILED  build of the .NET programs`)
+  count(0, 1)
 }
 
 function count (more, worse) {
