@@ -1,7 +1,8 @@
 /**
  * A contract as TypeScript: what `soa service types` prints, for `BrokerClient<IOptionPricer>`. Each portType becomes an interface with
  * `{ args, result }` for each operation, each named complex type an interface; the types are those of the values that reader and writer speak
- * ([libraries] 8). What the schema leaves open, and lists and unions, are `unknown`.
+ * ([libraries] 8). An enumeration is a union of its words; a type that others are derived from is a union of them all, told apart by `$type`. What the
+ * schema leaves open is `unknown`.
  */
 import { qname, splitQName, XSD } from '../wire/xml/events.ts'
 import type { QName } from '../wire/soap/envelope.ts'
@@ -21,7 +22,8 @@ const BUILTIN: Readonly<Record<string, string>> = {
 }
 
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
-const keyOf = (key: string): string => IDENTIFIER.test(key) ? key : `'${key.replace(/['\\]/g, '\\$&')}'`
+const keyOf = (key: string): string => IDENTIFIER.test(key) ? key : quoted(key)
+const quoted = (text: string): string => `'${text.replace(/['\\]/g, '\\$&').replace(/[\n\r\u2028\u2029]/g, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)}'`
 const indent = (text: string): string => text.replace(/\n/g, '\n  ')
 
 export function typescriptOf (wsdl: WsdlDocument, source: string): string {
@@ -35,6 +37,9 @@ class Printer {
   /** Interface names by type, in the order in which they were first needed; the texts come later, for types contain themselves. */
   readonly #names = new Map<QName, string>()
   readonly #texts = new Map<QName, string>()
+  /** Names of the unions of a type and those derived from it, and their texts. */
+  readonly #families = new Map<QName, string>()
+  readonly #unions = new Map<string, string>()
   readonly #taken: Set<string>
 
   constructor (wsdl: WsdlDocument) {
@@ -47,7 +52,12 @@ class Printer {
     return `export interface ${this.#identifier(portType)} {\n  ${rows.join('\n  ')}\n}\n`
   }
 
-  types (): string[] { return [...this.#names].map(([type, name]) => `/** ${type.replaceAll('*/', '* /')} */\nexport interface ${name} ${this.#texts.get(type) ?? '{}'}\n`) }
+  types (): string[] {
+    return [
+      ...[...this.#names].map(([type, name]) => `/** ${type.replaceAll('*/', '* /')} */\nexport interface ${name} ${this.#texts.get(type) ?? '{}'}\n`),
+      ...[...this.#unions].map(([name, union]) => `export type ${name} =${union}\n`)
+    ]
+  }
 
   #body (element: QName | undefined, none: string): string {
     const declared = element === undefined ? undefined : this.#wsdl.schema.element(element)
@@ -63,22 +73,38 @@ class Printer {
     if (type.kind === 'simple') return simple(type)
     if (type.isAny) return 'unknown'
     if (type.name === undefined) return this.#members(type)
-    const known = this.#names.get(type.name)
+    const derived = this.#wsdl.schema.derivedFrom(type).filter(one => !one.isAbstract && one.name !== undefined)
+    return derived.length === 0 ? this.#interface(type, type.name) : this.#family(type, type.name, derived)
+  }
+
+  /** The type or one of those derived from it. */
+  #family (type: ComplexType, of: QName, derived: readonly ComplexType[]): string {
+    const known = this.#families.get(of)
     if (known !== undefined) return known
-    const name = this.#name(type.name)
-    this.#names.set(type.name, name)
-    this.#texts.set(type.name, this.#members(type))
+    const name = this.#identifier(`Any${splitQName(of).local}`)
+    this.#families.set(of, name)
+    const own = type.isAbstract ? [] : [this.#interface(type, of)]
+    const others = derived.map(one => `${this.#interface(one, one.name as QName)} & { $type: ${quoted(one.name as QName)} }`)
+    this.#unions.set(name, [...own, ...others].map(one => `\n  | ${one}`).join(''))
+    return name
+  }
+
+  #interface (type: ComplexType, of: QName): string {
+    const known = this.#names.get(of)
+    if (known !== undefined) return known
+    const name = this.#identifier(splitQName(of).local)
+    this.#names.set(of, name)
+    this.#texts.set(of, this.#members(type))
     return name
   }
 
   #members (type: ComplexType): string {
     const rows: string[] = []
-    // A value of an abstract type says which one it is, and has that one's members.
-    if (type.isAbstract) rows.push('$type: string', '[member: string]: unknown')
     if (type.attributes.length > 0) {
       const attributes = type.attributes.map(({ key, type, isRequired, default: supplied }) => `${keyOf(key)}${isRequired || supplied !== undefined ? '' : '?'}: ${simple(type)}`)
-      rows.push(`$attributes${type.attributes.some(attribute => attribute.isRequired) ? '' : '?'}: { ${attributes.join(', ')} }`)
-    }
+      const more = type.anyAttribute ? ', [other: string]: unknown' : ''
+      rows.push(`$attributes${type.attributes.some(attribute => attribute.isRequired) ? '' : '?'}: { ${attributes.join(', ')}${more} }`)
+    } else if (type.anyAttribute) rows.push('$attributes?: Record<string, unknown>')
     if (type.simple) rows.push(`$value: ${simple(type.simple)}`)
     else if (type.isMixed) rows.push('$xml?: string')
     else rows.push(...this.#content(type))
@@ -86,7 +112,7 @@ class Printer {
   }
 
   #content (type: ComplexType): string[] {
-    const { members } = contentOf(type)
+    const { members, isPlain } = contentOf(type)
     const found = new Map<string, { types: Set<string>, isArray: boolean, isOptional: boolean }>()
     for (const { leaf, isOptional } of leaves(type.content, false)) {
       const { key, isArray } = members.get(leaf) ?? { key: '$xml', isArray: false }
@@ -96,13 +122,13 @@ class Printer {
       if (before) before.isOptional &&= isOptional
       else found.set(key, { types: new Set([text]), isArray, isOptional })
     }
-    return [...found].map(([key, { types, isArray, isOptional }]) => {
+    const order = isPlain || found.size < 2 ? [] : [`$order?: Array<${[...found.keys()].map(quoted).join(' | ')}>`]
+    const rows = [...found].map(([key, { types, isArray, isOptional }]) => {
       const text = types.has('unknown') ? 'unknown' : [...types].join(' | ')
       return `${keyOf(key)}${isOptional ? '?' : ''}: ${isArray ? `Array<${text}>` : text}`
     })
+    return [...rows, ...order]
   }
-
-  #name (type: QName): string { return this.#identifier(splitQName(type).local) }
 
   /** Two types of one name in different namespaces: the second is called Name2. */
   #identifier (wanted: string): string {
@@ -131,6 +157,19 @@ function * leaves (particle: Particle | undefined, isOptional: boolean): Generat
 }
 
 function simple (type: SimpleType): string {
+  if (type.item) return `Array<${simple(type.item)}>`
+  if (type.members) {
+    const members = new Set(type.members.map(simple))
+    return members.has('unknown') ? 'unknown' : [...members].join(' | ')
+  }
+  const base = builtin(type)
+  if (base !== 'string') return base
+  // Each step of a restriction narrows the last; its words are those of the step that has any.
+  for (let t: SimpleType | undefined = type; t; t = t.base) if (t.words) return t.words.map(quoted).join(' | ')
+  return base
+}
+
+function builtin (type: SimpleType): string {
   for (let t: SimpleType | undefined = type; t; t = t.base) {
     const { uri, local } = t.name === undefined ? { uri: '', local: '' } : splitQName(t.name)
     if (uri === XSD) return Object.hasOwn(BUILTIN, local) ? BUILTIN[local] as string : t.name === qname(XSD, 'anySimpleType') ? 'unknown' : 'string'

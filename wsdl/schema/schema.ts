@@ -303,6 +303,11 @@ export class SchemaSet {
     }
   }
 
+  /** Named types that are derived from this one, and so may stand in for it. */
+  derivedFrom (base: Type): ComplexType[] {
+    return [...this.#types.values()].filter(type => type.kind === 'complex').filter(type => type !== base && !type.isAny && derives(type, base))
+  }
+
   /** The type that xsi:type names, if it may stand in for `declared`. */
   substitute (name: QName, declared: Type): Type | 'unknown' | 'unrelated' {
     const type = this.#types.get(name)
