@@ -78,7 +78,8 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
     '@hostType': used('Standard, Customize, None', 'Standard', 'Standard: our host loads the module. Customize: exeFileName is started, and listens where SOA_LISTEN_URL says. None counts as Standard'),
     '@exeFileName': used('path', '', 'Customize: the executable. With a slash relative to the file, without one looked for on PATH'),
     '@arguments': ours('text', '', 'Customize: its arguments, split at blanks; "…" holds blanks together'),
-    '@addressing': ours('free, hpc', 'free', 'port of the host: a free one, or HPC Pack\'s (9100 + number of the task\'s first core)')
+    '@addressing': ours('free, hpc', 'free', 'port of the host: a free one, or HPC Pack\'s (9100 + number of the task\'s first core)'),
+    '@scheme': ours('http, net.tcp', 'http', 'Customize: what the program speaks; with net.tcp at the path of HPC Pack\'s hosts, /job/task/_defaultEndpoint')
   },
   [BROKER]: { monitor: used('', '', 'any session setting may stand here'), services: warned('where brokers listen is said when the head is started (soa head --http)'), loadBalancing: used('', '', 'any session setting may stand here'), customBroker: warned('custom brokers are not there yet: the session runs with the stock broker') },
   [`${BROKER}/monitor`]: {

@@ -47,6 +47,8 @@ export interface ServiceRegistration {
     readonly arguments: readonly string[]
     /** Ours: `free` = a free port in SOA_LISTEN_URL, `hpc` = HPC Pack's port, 9100 + first core. */
     readonly addressing: 'free' | 'hpc'
+    /** Ours, Customize only: what the program speaks. */
+    readonly scheme: 'http' | 'net.tcp'
   }
   /** Session settings that the file sets (monitor, loadBalancing, and sizes and timeouts of service): the middle layer of `sessionSettings`. */
   readonly broker: Partial<Settings>
@@ -148,7 +150,8 @@ function readHost (host: Section, file: string, warnings: string[], refuse: (why
     // A name without a slash is a program of the machine (python3): looked for on PATH, as a shell does.
     exeFileName: exeFileName.includes('/') ? beside(file, exeFileName) : exeFileName,
     arguments: [...host.expanded('arguments').matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? ''),
-    addressing: host.oneOf('addressing', ['free', 'hpc'], 'free')
+    addressing: host.oneOf('addressing', ['free', 'hpc'], 'free'),
+    scheme: host.oneOf('scheme', ['http', 'net.tcp'], 'http')
   }
   host.finish()
   if (hostType === 'Customize' && exeFileName === '') refuse(`${REGISTRATION}/host has hostType="Customize" and no exeFileName`)

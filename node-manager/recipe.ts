@@ -20,6 +20,8 @@ export interface TaskRecipe {
   readonly initializationTimeoutMs: number
   /** `hpc`: HPC Pack's port of the first core; else any free one. */
   readonly addressing: 'free' | 'hpc'
+  /** What the host is called by. */
+  readonly scheme: 'http' | 'net.tcp'
   /** Only for our own host; without its URLs, as above. */
   readonly spec?: Omit<HostSpec, 'listenUrl' | 'controllerUrl'> | undefined
 }
@@ -76,7 +78,7 @@ export const OUR_HOST: string = fileURLToPath(new URL('../service-host/main.js',
 /** Refuses with `Service_InitializeFailed` when something that the registration names is not on this machine. */
 export function recipe (facts: RecipeFacts): TaskRecipe {
   const { registered, registration: { service, host }, settings, task } = facts
-  const common = { env: environmentOf(facts), stderrFile: service.stdError, initializationTimeoutMs: settings.serviceInitializationTimeout, addressing: host.addressing }
+  const common = { env: environmentOf(facts), stderrFile: service.stdError, initializationTimeoutMs: settings.serviceInitializationTimeout, addressing: host.addressing, scheme: host.hostType === 'Customize' ? host.scheme : 'net.tcp' as const }
   if (host.hostType === 'Customize') {
     if (isAbsolute(host.exeFileName)) mustExist(host.exeFileName, 'exeFileName')
     return { ...common, command: host.exeFileName, args: host.arguments, cwd: mustExist(dirname(registered.file), 'the registration file\'s folder') }

@@ -28,7 +28,8 @@ export interface TaskNeeds {
   readonly changed: () => void
 }
 
-interface Address { readonly port: number, readonly address: string, readonly controller: string }
+/** `address` is what brokers call; `listen` the same as the host is told it. */
+interface Address { readonly port: number, readonly address: string, readonly listen: string, readonly controller: string }
 
 /** A port can be taken between our look and the host's bind: another one then, this often. */
 const PORT_TRIES = 3
@@ -108,11 +109,11 @@ export class Task {
 
   async #try (recipe: TaskRecipe): Promise<HostExit> {
     const { ports, warm } = this.#needs
-    const at = recipe.addressing === 'hpc' ? this.#hpcAddress() : this.#freeAddress(await ports.take(), recipe)
+    const at = recipe.addressing === 'hpc' ? this.#hpcAddress(recipe) : this.#freeAddress(await ports.take(), recipe)
     this.#isOurHost = recipe.spec !== undefined
-    const spec = recipe.spec === undefined ? undefined : await this.#writeSpec({ ...recipe.spec, listenUrl: at.address, controllerUrl: at.controller })
+    const spec = recipe.spec === undefined ? undefined : await this.#writeSpec({ ...recipe.spec, listenUrl: at.listen, controllerUrl: at.controller })
     try {
-      const command = { ...recipe, env: { ...recipe.env, SOA_LISTEN_URL: at.address, ...(spec === undefined ? {} : { SOA_HOST_SPEC: spec }) } }
+      const command = { ...recipe, env: { ...recipe.env, SOA_LISTEN_URL: at.listen, ...(spec === undefined ? {} : { SOA_HOST_SPEC: spec }) } }
       const ready = spec === undefined ? undefined : warm.take(recipe.env)
       const exit = await this.#runHost(command, at, spec, ready)
       // Its spec is still there: it died before it was told anything, and what it died of is not this service's.
@@ -140,21 +141,25 @@ export class Task {
   }
 
   /** HPC Pack's own, with the controller's port beside it ([broker-behaviour] 7.3). */
-  #hpcAddress (): Address {
+  #hpcAddress ({ scheme, spec }: TaskRecipe): Address {
     const { firstCoreIndex } = this.#report
     const [port, controllerPort] = [hpcPort(firstCoreIndex), hpcControllerPort(firstCoreIndex)]
-    const address = this.#url(port, this.#hpcPath)
-    return { port, address, controller: this.#url(controllerPort, `${this.#hpcPath}/controller`) }
+    return this.#address(port, controllerPort, this.#hpcPath, scheme, spec !== undefined)
   }
 
-  /** One port for both. Our own host has HPC Pack's paths; a program of any other make has the root, which is what it need not care about. */
-  #freeAddress (port: number, { spec }: TaskRecipe): Address {
-    return { port, address: this.#url(port, spec === undefined ? '/' : this.#hpcPath), controller: this.#url(port, spec === undefined ? '/controller' : `${this.#hpcPath}/controller`) }
+  /** One port for both. Our own host has HPC Pack's paths, and so has whoever speaks net.tcp; any other program has the root, which is what it need not care about. */
+  #freeAddress (port: number, { scheme, spec }: TaskRecipe): Address {
+    return this.#address(port, port, spec === undefined && scheme === 'http' ? '' : this.#hpcPath, scheme, spec !== undefined)
+  }
+
+  /** Our own host speaks HTTP on the same port too, and its controller is called that way: HTTP says that a one-way call has arrived. */
+  #address (port: number, controllerPort: number, path: string, scheme: TaskRecipe['scheme'], isOurs: boolean): Address {
+    const at = (by: string, port: number, path: string): string => `${by}://${this.#needs.host}:${port}${path}`
+    const plain = isOurs ? 'http' : scheme
+    return { port, address: at(scheme, port, path || '/'), listen: at(plain, port, path || '/'), controller: at(plain, controllerPort, `${path}/controller`) }
   }
 
   get #hpcPath (): string { return `/${this.#report.sessionId}/${this.#report.id}/_defaultEndpoint` }
-
-  #url (port: number, path: string): string { return `http://${this.#needs.host}:${port}${path}` }
 
   /** Ready is when the port accepts; if it does not in time, the host is killed. */
   async #watchPort (process: HostProcess, port: number, timeoutMs: number, accepted: () => void): Promise<void> {

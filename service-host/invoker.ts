@@ -1,13 +1,14 @@
 /** One request → one method of the user's service → one reply. Turns values into bodies and back; knows nothing of sockets, queues or the host's end. */
 import { cutText } from '../core/cut-text.ts'
 import { SoaError, isSoaError } from '../core/errors.ts'
+import { readEnvelopeBody } from '../wire/soap/body-form.ts'
 import type { Envelope, Reading } from '../wire/soap/envelope.ts'
 import { retryOperationFault, serviceFault, toFault, type ServiceFault } from '../wire/soap/fault.ts'
 import { INTERNAL_SERVICE_FAULT } from '../wire/soap/fault-body.ts'
 import { escapeText } from '../wire/xml/text-writer.ts'
 import type { WsdlOperation } from '../wsdl/document.ts'
 import { checkRaw } from '../wsdl/schema/raw.ts'
-import { readBody } from '../wsdl/schema/reader.ts'
+import { BodyReader } from '../wsdl/schema/reader.ts'
 import type { SchemaSet } from '../wsdl/schema/schema.ts'
 import { writeElement } from '../wsdl/schema/writer.ts'
 import { isRetryOperationError, isSoapFault } from './index.ts'
@@ -87,9 +88,10 @@ export class Invoker {
 
   #read (reading: Reading, op: WsdlOperation): unknown {
     const { envelope } = reading
-    if (envelope.enc !== 'utf8') throw new SoaError('badEnvelope', { why: `the body is in ${envelope.enc}, which the service host does not read` })
     if (reading.bodyElement !== op.inputElement) throw new SoaError('badBody', { path: '/', why: `${op.name} takes ${op.inputElement ?? 'an empty body'}, not ${reading.bodyElement ?? 'an empty body'}` })
-    return readBody(this.#needs.schema, envelope.body, envelope.prefixesInScope, { maxDepth: this.#needs.maxDepth, isLenient: this.#needs.isLenient ?? false })?.value ?? {}
+    const reader = new BodyReader(this.#needs.schema, { isLenient: this.#needs.isLenient ?? false })
+    readEnvelopeBody(envelope, reader, { maxDepth: this.#needs.maxDepth })
+    return reader.result?.value ?? {}
   }
 
   #reply (reading: Reading, op: WsdlOperation, result: unknown): Envelope {

@@ -8,8 +8,9 @@ import { systemClock } from '../core/clock.ts'
 import { isSoaError } from '../core/errors.ts'
 import { HOST_EXITS, type HostExitName } from '../core/host-exits.ts'
 import type { Logger } from '../core/log.ts'
-import type { SoapEndpoint } from '../transport/channel.ts'
-import { listenHttp, type HttpListener } from '../transport/http/listener.ts'
+import type { DuplexEndpoint, SoapEndpoint } from '../transport/channel.ts'
+import { answeringEndpoint } from '../transport/answering.ts'
+import { listenEither, type EitherListener } from '../transport/either.ts'
 import { loadWsdl, operationsOf } from '../wsdl/document.ts'
 import { awaitAssignment } from './assignment.ts'
 import { hostController } from './controller.ts'
@@ -26,7 +27,7 @@ const MOST_WAITING_CALLS = 1000
 /** Replies that are on their way when the last call is done get so long to leave. */
 const REPLIES_MS = 1000
 
-interface Serving { readonly host: ServiceHost, readonly listeners: readonly HttpListener[] }
+interface Serving { readonly host: ServiceHost, readonly listeners: readonly EitherListener[] }
 
 /** A failure to start with the status that says which. */
 class StartFailure extends Error {
@@ -89,11 +90,14 @@ async function start (spec: HostSpec, log: ReturnType<typeof lazyLog>): Promise<
   return { host, listeners }
 }
 
-/** One listener, or two where the controller has a port of its own, as HPC Pack's has. It listens first: who sees the service's port open may call either. */
-async function listen (spec: HostSpec, service: SoapEndpoint, controller: SoapEndpoint, log: ReturnType<typeof lazyLog>): Promise<HttpListener[]> {
+/**
+ * One listener, or two where the controller has a port of its own, as HPC Pack's has. It listens first: who sees the service's port open may call either.
+ * Each speaks net.tcp, which the broker uses, and HTTP.
+ */
+async function listen (spec: HostSpec, service: SoapEndpoint, controller: SoapEndpoint, log: ReturnType<typeof lazyLog>): Promise<EitherListener[]> {
   const [forService, forController] = [new URL(spec.listenUrl), new URL(spec.controllerUrl)]
   const ports = forController.host === forService.host ? [forService] : [forController, forService]
-  const listeners: HttpListener[] = []
+  const listeners: EitherListener[] = []
   for (const at of ports) {
     const route = (path: string): SoapEndpoint | undefined => {
       if (at.host === forService.host && path === forService.pathname) return service
@@ -101,7 +105,14 @@ async function listen (spec: HostSpec, service: SoapEndpoint, controller: SoapEn
     }
     try {
       // Of the log only its lines are written.
-      listeners.push(await listenHttp({ route, listen: { host: at.hostname.replace(/^\[|\]$/g, ''), port: Number(at.port || 80) }, log: log as unknown as Logger }))
+      const lines = log as unknown as Logger
+      const channels = new Map([service, controller].map(endpoint => [endpoint, answeringEndpoint(endpoint, lines)]))
+      const routeVia = (path: string): DuplexEndpoint | undefined => channels.get(route(path) as SoapEndpoint)
+      listeners.push(await listenEither({
+        listen: { host: at.hostname.replace(/^\[|\]$/g, ''), port: Number(at.port || 80) },
+        http: { route, log: lines },
+        netTcp: { route: routeVia, log: lines, limits: { maxInHand: MOST_WAITING_CALLS } },
+      }))
     } catch (error) {
       throw new StartFailure((error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? 'addressInUse' : 'notListening', error)
     }

@@ -37,6 +37,8 @@ interface Needs {
   /** The service's WSDL says that this action has a reply. */
   hasReply: (action: string) => boolean
   replyActionOf?: (action: string) => string | undefined
+  /** It says that there is none. */
+  isOneWay?: (action: string) => boolean
   limits: {
     /** 0: as many as the task has cores. */
     maxConcurrentCalls: number
@@ -113,7 +115,7 @@ export class DispatcherPool {
     const { desk, connect, limits, clock, log, changed, failed } = this.#needs
     const { operationTimeoutMs, resendLimit, initializationTimeoutMs, taskFateTimeoutMs } = limits
     const slots = (limits.maxConcurrentCalls || task.capacity) * (1 + limits.prefetch)
-    const instance = new ServiceInstance(task.id, connect(task, slots), this.#needs.hasReply, this.#needs.replyActionOf)
+    const instance = new ServiceInstance(task.id, connect(task, slots), this.#needs.hasReply, this.#needs.replyActionOf, this.#needs.isOneWay)
     const dispatcher = new Dispatcher({
       desk,
       instance,

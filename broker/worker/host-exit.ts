@@ -22,7 +22,7 @@ export async function exitHost (task: TaskInfo, connect: (url: string) => SoapCa
   const caller = connect(task.controller)
   try {
     for (let tried = 0; tried < TRIES; tried++) {
-      const result = await caller.call(envelope(), { timeoutMs: ANSWER_MS, signal: AbortSignal.timeout(ANSWER_MS) })
+      const result = await caller.call(envelope(), { timeoutMs: ANSWER_MS, signal: AbortSignal.timeout(ANSWER_MS), isOneWay: true })
       if (result.outcome === 'accepted' || (result.outcome === 'answered' && !result.reading.isFault)) return true
       log.debug({ taskId: task.id, outcome: result.outcome }, 'a host did not take Exit')
       // Whoever answered has understood, and says no; only what got lost is said again.

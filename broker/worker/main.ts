@@ -13,13 +13,13 @@ import { RedisTaskEvents } from '../../store/redis-placement-events.ts'
 import { RedisServiceRegistry } from '../../store/redis-services.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
 import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
-import { httpCaller } from '../../transport/http/connector.ts'
 import { baseUrls } from '../../transport/http/base-url.ts'
 import { forward } from '../../transport/http/forward.ts'
 import { listenHttp } from '../../transport/http/listener.ts'
 import type { DuplexEndpoint, SoapEndpoint } from '../../transport/channel.ts'
 import { listenTcp } from '../../transport/tcp/listener.ts'
 import { tlsFrom } from '../../transport/tcp/tls.ts'
+import { callHost } from './call-host.ts'
 import { controlServer, type WorkerDesk } from './control.ts'
 import { controller } from './controller.ts'
 import { duplexEndpoints, type DuplexEndpoints } from './duplex.ts'
@@ -76,8 +76,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     services: new RedisServiceRegistry({ redis, prefix, log, timeoutMs, clock }),
     board: new RedisDemandBoard({ redis, prefix, log, timeoutMs, clock }),
     events,
-    // SOAP 1.1 too goes with addressing: what HPC Pack sends to hosts of other makes ([broker-behaviour] 7.7), and they answer with the action of their reply.
-    connect: (task, slots, { maxMessageSize, maxHeaderBytes, maxDepth }) => httpCaller(task.address ?? '', { connections: slots, maxMessageSize, maxHeaderBytes, maxDepth, addressing: 'wsa' }),
+    connect: callHost,
     clock,
     log,
   })

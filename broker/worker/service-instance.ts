@@ -17,19 +17,24 @@ export class ServiceInstance {
   readonly #caller: SoapCaller
   readonly #hasReply: (action: string) => boolean
   readonly #replyActionOf: (action: string) => string | undefined
+  readonly #isOneWay: (action: string) => boolean
 
-  constructor (taskId: string, caller: SoapCaller, hasReply: (action: string) => boolean, replyActionOf: (action: string) => string | undefined = () => undefined) {
+  constructor (
+    taskId: string, caller: SoapCaller, hasReply: (action: string) => boolean,
+    replyActionOf: (action: string) => string | undefined = () => undefined, isOneWay: (action: string) => boolean = () => false
+  ) {
     this.taskId = taskId
     this.#caller = caller
     this.#hasReply = hasReply
     this.#replyActionOf = replyActionOf
+    this.#isOneWay = isOneWay
   }
 
   /** @param timeoutMs serviceOperationTimeout */
   async call (envelope: Envelope, timeoutMs: number, signal: AbortSignal): Promise<InstanceResult> {
     // A new id per dispatch, for the host's own traces ([wire-contract] 3.1).
     const sent: Envelope = { ...envelope, userData: undefined, clientId: undefined, otherHeaders: [...envelope.otherHeaders, dispatchIdHeader(randomUUID())] }
-    const result = await this.#caller.call(sent, { timeoutMs, signal })
+    const result = await this.#caller.call(sent, { timeoutMs, signal, isOneWay: this.#isOneWay(envelope.action) })
     switch (result.outcome) {
       case 'answered': return answered(result.reading, this.#replyActionOf(envelope.action))
       case 'accepted':

@@ -105,6 +105,7 @@ export class BrokerSession {
       exit: needs.exitHost,
       hasReply: action => service.hasReply(action),
       replyActionOf: action => service.replyActionOf(action),
+      isOneWay: action => service.isOneWay(action),
       limits: {
         maxConcurrentCalls: service.maxConcurrentCalls,
         prefetch: settings.serviceRequestPrefetchCount,

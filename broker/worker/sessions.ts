@@ -5,10 +5,10 @@ import { sessionSettings } from '../../config/read-settings.ts'
 import { parseRegistration } from '../../config/service-registration.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { MessageStore } from '../../store/message-store.ts'
-import type { DemandBoard, TaskEvents, TaskInfo } from '../../store/placement-store.ts'
+import type { DemandBoard, TaskEvents } from '../../store/placement-store.ts'
 import type { ServiceRegistry } from '../../store/service-registry.ts'
 import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
-import type { SoapCaller } from '../../transport/channel.ts'
+import type { callHost } from './call-host.ts'
 import { DemandKeeper } from './demand.ts'
 import { exitHost } from './host-exit.ts'
 import { BrokerSession, type Ending } from './session.ts'
@@ -24,7 +24,7 @@ interface Needs {
   services: ServiceRegistry
   board: DemandBoard
   events: TaskEvents
-  connect: (task: TaskInfo, slots: number, settings: Settings) => SoapCaller
+  connect: typeof callHost
   clock: Clock
   log: Logger
 }
@@ -92,8 +92,8 @@ export class WorkerSessions {
           log,
         }),
         events,
-        connect: (task, slots) => connect(task, slots, settings),
-        exitHost: task => exitHost(task, url => connect({ ...task, address: url }, 1, settings), log),
+        connect: (task, slots) => connect(task.address ?? '', { slots, isOurs: registration.host.hostType === 'Standard', settings }),
+        exitHost: task => exitHost(task, url => connect(url, { slots: 1, isOurs: false, settings }), log),
         taskFateTimeoutMs: settings.taskFateTimeoutMs,
         clock,
         log,

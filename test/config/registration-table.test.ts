@@ -35,6 +35,7 @@ const VALUES: Readonly<Record<string, string>> = {
   [`${REGISTRATION}/host/@hostType`]: 'Customize" exeFileName="x',
   [`${REGISTRATION}/host/@exeFileName`]: 'y" hostType="Customize',
   [`${REGISTRATION}/host/@addressing`]: 'hpc',
+  [`${REGISTRATION}/host/@scheme`]: 'net.tcp',
   [`${BROKER}/monitor/@messageThrottleStopThreshold`]: '5',
   [`${BROKER}/services/brokerServiceAddresses/add/@baseAddress`]: 'http://localhost/Broker',
   [`${SERVICE_MODEL}/bindings/*/binding/@name`]: 'Microsoft.Hpc.BackEndBinding" maxReceivedMessageSize="70000',

@@ -28,7 +28,7 @@ t.test('registration: what a file does not say has HPC Pack\'s default', async t
     name: 'Pricer',
     version: '1.2',
     service: { assembly: '/srv/soa/pricer.mjs', contract: 'IPricer', type: '', includeExceptionDetailInFaults: false, maxConcurrentCalls: 0, serviceInitializationTimeout: 60_000, serviceHostIdleTimeout: 3_600_000, serviceHangTimeout: -1, enableMessageLevelPreemption: true },
-    host: { hostType: 'Standard', addressing: 'free' },
+    host: { hostType: 'Standard', addressing: 'free', scheme: 'http' },
     broker: {},
     warnings: []
   })
@@ -42,7 +42,7 @@ t.test('registration: everything that a file says is read', async t => {
       serviceHostIdleTimeout="-1" serviceHangTimeout="9000" enableMessageLevelPreemption="false" stdError="$LIB/err.txt" maxMessageSize="65536" lenient="true">
       <environmentVariables><add name="A" value="1"/><add name="B" value="x=y &amp; z"/><add name="A" value="2"/></environmentVariables>
     </service>
-    <host hostType="customize" exeFileName="./run.sh" arguments='--port auto "two words" ""' addressing="hpc"/>`, `
+    <host hostType="customize" exeFileName="./run.sh" arguments='--port auto "two words" ""' addressing="hpc" scheme="net.tcp"/>`, `
   <microsoft.Hpc.Broker>
     <monitor messageThrottleStartThreshold="409600" messageThrottleStopThreshold="307200" sessionIdleTimeout="0" clientIdleTimeout="7"/>
     <loadBalancing messageResendLimit="1" serviceOperationTimeout="2" endpointNotFoundRetryPeriod="10000" serviceRequestPrefetchCount="4" maxDepth="64"/>
@@ -68,7 +68,7 @@ t.test('registration: everything that a file says is read', async t => {
       maxMessageSize: 65536,
       environmentVariables: { A: '2', B: 'x=y & z' }
     },
-    host: { hostType: 'Customize', exeFileName: '/srv/soa/run.sh', arguments: ['--port', 'auto', 'two words', ''], addressing: 'hpc' },
+    host: { hostType: 'Customize', exeFileName: '/srv/soa/run.sh', arguments: ['--port', 'auto', 'two words', ''], addressing: 'hpc', scheme: 'net.tcp' },
     broker: {
       maxMessageSize: 65536,
       serviceInitializationTimeout: 5000,

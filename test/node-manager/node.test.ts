@@ -6,6 +6,9 @@ import { asset } from '../../core/assets.ts'
 import { needsRedis } from '../redis-server.ts'
 import { LISTENER, eventually, openGrid, processesOf } from './grid.ts'
 
+/** Our own host speaks HTTP on its net.tcp port too. */
+const overHttp = ({ address = '' }: { address?: string | undefined }): string => address.replace(/^net\.tcp:/, 'http:')
+
 let sessions = process.pid * 100
 const newSession = (): string => String(++sessions)
 
@@ -20,7 +23,8 @@ t.test('node manager', needsRedis, async t => {
     await grid.demand(id, 'CcpEchoSvc')
     const task = await grid.until(id, ({ state }) => state === 'Running' || state === 'Failed')
     t.equal(task.state, 'Running', task.exit?.stderr ?? '')
-    t.match(await (await fetch(`${task.address}?wsdl`)).text(), /definitions/)
+    t.match(task.address, /^net\.tcp:/)
+    t.match(await (await fetch(`${overHttp(task)}?wsdl`)).text(), /definitions/)
     t.same(await readdir(n1.runDir), [])
     await grid.board.remove(id)
     t.match(await grid.until(id, ({ state }) => state === 'Canceled'), { exit: { code: 0, why: 'exit code 0' } }, 'it ends by itself when asked to')
@@ -31,7 +35,7 @@ t.test('node manager', needsRedis, async t => {
     const id = newSession()
     await grid.demand(id, 'Listen', { target: 2 })
     const task = await grid.until(id, ({ state }) => state === 'Running')
-    const answer = await fetch(task.address ?? '')
+    const answer = await fetch(overHttp(task))
     t.equal(await answer.text(), task.id, 'the host of this very task answers')
     t.ok((await processesOf(id)).includes(task.pid ?? -1), 'under the pid that was told')
     await grid.board.remove(id)
@@ -102,7 +106,7 @@ t.test('node manager', needsRedis, async t => {
     const id = newSession()
     await grid.demand(id, 'Brief')
     const task = await grid.until(id, ({ state }) => state === 'Running')
-    await fetch(task.address ?? '').catch(() => {})
+    await fetch(overHttp(task)).catch(() => {})
     t.match(await grid.until(id, ({ state }) => state === 'Finished'), { id: task.id, exit: { code: 0 } })
     t.ok(await grid.until(id, ({ id, state }) => state === 'Running' && id !== task.id))
     await grid.board.remove(id, { forget: true })

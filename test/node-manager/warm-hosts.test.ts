@@ -134,7 +134,7 @@ t.test('warm hosts of a node', needsRedis, async t => {
     await grid.demand(session, 'Look', { environment: { FROM_SESSION: 'yes' } })
     const task = await grid.until(session, ({ state }) => state === 'Running' || state === 'Failed')
     t.equal(task.state, 'Running', task.exit?.stderr ?? '')
-    const { text } = await new Caller(task.address ?? '').call(11, 'http://tempuri.org/ICalc/Echo', '<Echo xmlns="http://tempuri.org/"/>')
+    const { text } = await new Caller((task.address ?? '').replace(/^net\.tcp:/, 'http:')).call(11, 'http://tempuri.org/ICalc/Echo', '<Echo xmlns="http://tempuri.org/"/>')
     const seen = JSON.parse(/EchoResult>([^<]*)</.exec(text)?.[1]?.replaceAll('&quot;', '"') ?? '{}') as { env: Record<string, string>, pid: number, group: string }
     t.equal(seen.pid, task.pid)
     t.equal(Number(seen.group), seen.pid, 'leader of its own process group')
