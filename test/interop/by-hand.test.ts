@@ -73,7 +73,7 @@ const utf16 = (text: string, order: 'le' | 'be', mark: boolean): Buffer => {
 t.setTimeout(120_000)
 
 t.test('requests by hand: each content type, action, charset, coding and framing that clients send', async t => {
-  const cluster = await Cluster.start(t, { services: servicesFolder(t, caseServices(['calc'])) })
+  const cluster = await Cluster.start(t, { services: servicesFolder(t, caseServices(['calc'])), flags: ['--gzip-from-bytes', '100', '--receive-idle-timeout-ms', '3000'] })
   await using session = await Session.create({ service: 'calc', head: cluster.head, maxUnits: 1 })
   const { port, pathname, host } = new URL(session.endpoint)
   const send = async (headers: readonly string[], bytes: string | Buffer, { version = '1.1', length = true, waits = false, pieces }: { version?: string, length?: boolean, waits?: boolean, pieces?: readonly Buffer[] } = {}): Promise<Answer> => {
@@ -186,8 +186,10 @@ t.test('requests by hand: each content type, action, charset, coding and framing
     t.match([oneWay.status, oneWay.body.length], [202, 0], 'one-way: 202 and no body')
     const stored = await send(['Content-Type: text/xml', `SOAPAction: ${ADD}`], soap(SOAP11, `<h:HPCServer2008_Broker_ClientIdNS xmlns:h="${HPC}">hand</h:HPCServer2008_Broker_ClientIdNS><h:HPCServer2008_Broker_UserDataNS xmlns:h="${HPC}"/>`))
     t.match([stored.status, readEnvelope(stored.body, { limits }).bodyElement], [200, undefined], 'with UserData: stored, and an empty body at once')
-    const small = await send(['Content-Type: text/xml', 'Accept-Encoding: gzip, deflate'], soap(SOAP11))
-    t.match([small.headers.get('content-encoding'), small.headers.get('content-length')], [undefined, String(small.body.length)])
+    const packed = await send(['Content-Type: text/xml', 'Accept-Encoding: gzip, deflate'], soap(SOAP11))
+    t.match([packed.headers.get('content-encoding'), packed.headers.get('vary'), packed.body.toString()], ['gzip', 'accept-encoding', /AddResult>-1</], 'gzipFromBytes has reached the worker')
+    const stalled = await exchange(Number(port), [`POST ${pathname} HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 100\r\n\r\n<s:`])
+    t.match(stalled, { status: NaN }, 'and so has receiveIdleTimeoutMs: a body that stops coming is given up')
     // Our own server behind the front door keeps connections longer than .NET's pool (120 s), the worker's and the head's alike.
     for (const path of [`${pathname}?wsdl`, '/api/v1/sessions']) t.match(await fetch(`${cluster.head}${path}`).then(async answer => { await answer.text(); return answer.headers.get('keep-alive') }), 'timeout=125', path)
   })

@@ -65,3 +65,33 @@ export function caseServices (names: readonly string[] = CASE_WSDLS): Record<str
     [`${name}.config`]: registration('<service assembly="service.mjs" wsdl="split.wsdl" contract="" maxConcurrentCalls="4"/>')
   }]))
 }
+
+/** Legal names that are a trap somewhere: words of languages, members of every JavaScript object, signs that no identifier may have, letters beyond ASCII. */
+export const NASTY_NAMES = ['class', 'from', 'None', 'type', 'constructor', '__proto__', 'toString', 'hasOwnProperty', 'then', 'my-name', 'a.b', '_', 'Größe', '名前'] as const
+
+const echoWsdl = (name: string, content: string): string => `<definitions xmlns="http://schemas.xmlsoap.org/wsdl/" xmlns:soap="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:t="urn:${name}" targetNamespace="urn:${name}" name="${name}">
+  <types><xs:schema targetNamespace="urn:${name}" elementFormDefault="qualified">
+    <xs:element name="Echo"><xs:complexType><xs:sequence>${content}</xs:sequence></xs:complexType></xs:element>
+    <xs:element name="EchoResponse"><xs:complexType><xs:sequence>${content}</xs:sequence></xs:complexType></xs:element>
+  </xs:schema></types>
+  <message name="Echo"><part name="parameters" element="t:Echo"/></message>
+  <message name="EchoResponse"><part name="parameters" element="t:EchoResponse"/></message>
+  <portType name="${name}"><operation name="Echo"><input message="t:Echo"/><output message="t:EchoResponse"/></operation></portType>
+  <binding name="${name}" type="t:${name}"><soap:binding transport="http://schemas.xmlsoap.org/soap/http" style="document"/>
+    <operation name="Echo"><soap:operation soapAction="urn:${name}/Echo"/><input><soap:body use="literal"/></input><output><soap:body use="literal"/></output></operation>
+  </binding>
+  <service name="${name}"><port name="${name}" binding="t:${name}"><soap:address location="http://localhost/"/></port></service>
+</definitions>`
+
+/** Services that give back what they get: `names` with members of nasty names, `raw` with elements that its schema leaves open. */
+export function echoServices (): Record<string, ServiceFiles> {
+  const files = (name: string, content: string): ServiceFiles => ({
+    'echo.mjs': 'export default { Echo: args => args }',
+    [`${name}.wsdl`]: echoWsdl(name, content),
+    [`${name}.config`]: registration(`<service assembly="echo.mjs" contract="${name}"/>`)
+  })
+  return {
+    names: files('names', NASTY_NAMES.map(name => `<xs:element name="${name}" type="xs:string"/>`).join('')),
+    raw: files('raw', '<xs:element name="before" type="xs:int"/><xs:any namespace="##other" processContents="lax" minOccurs="0" maxOccurs="unbounded"/>')
+  }
+}

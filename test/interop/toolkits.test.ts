@@ -1,13 +1,14 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import soap from 'soap'
 import t from 'tap'
 import { asset } from '../../core/assets.ts'
 import { Session } from '../../client/index.ts'
 import { Cluster } from '../e2e/cluster.ts'
 import { cases, vectors } from '../wsdl/cases.ts'
 import { callAsNodeSoap } from './node-soap.ts'
-import { CASE_WSDLS, caseServices, servicesFolder } from './services.ts'
+import { CASE_WSDLS, NASTY_NAMES, caseServices, echoServices, servicesFolder } from './services.ts'
 
 const PYTHON = '/usr/bin/python3'
 const noZeep = spawnSync(PYTHON, ['-c', 'import zeep'], { stdio: 'ignore' }).status === 0 ? false : `zeep is not installed for ${PYTHON} (Debian: python3-zeep)`
@@ -33,10 +34,13 @@ const NODE_SOAP: Readonly<Record<string, readonly string[]>> = {
   'drops the nil items of an array': ['shapes.All.mixed', 'shapes.Area.group'],
 }
 
+/** A value for each of the nasty names, as JSON text: `__proto__` is a member there. */
+const values = `{${NASTY_NAMES.map(name => `${JSON.stringify(name)}: "of ${name}"`).join(', ')}}`
+
 t.setTimeout(300_000)
 
 t.test('toolkits make a client from ?wsdl alone, with no options, and every value arrives and comes back', async t => {
-  const cluster = await Cluster.start(t, { services: servicesFolder(t, caseServices()), cores: CASE_WSDLS.length })
+  const cluster = await Cluster.start(t, { services: servicesFolder(t, { ...caseServices(), ...echoServices() }), cores: CASE_WSDLS.length + 2 })
   for (const name of CASE_WSDLS) {
     await using session = await Session.create({ service: name, head: cluster.head, maxUnits: 1 })
     const all = cases().filter(one => one.wsdl === name && !one.isReply).map(one => one.name.replace(/\.req$/, ''))
@@ -67,4 +71,27 @@ t.test('toolkits make a client from ?wsdl alone, with no options, and every valu
       }
     })
   }
+
+  await t.test('zeep: names that are a trap somewhere', { skip: noZeep }, async t => {
+    await using session = await Session.create({ service: 'names', head: cluster.head, maxUnits: 1 })
+    const dir = t.testdir({ 'names.Echo.all.req.json': values, 'names.Echo.all.rep.json': values })
+    const { stdout } = await promisify(execFile)(PYTHON, [asset('test/interop/zeep_cases.py'), `${session.endpoint}?wsdl`, dir, 'names'], { timeout: 60_000 })
+    for (const [binding, results] of Object.entries(JSON.parse(stdout) as Record<string, unknown>)) t.same(results, { 'names.Echo.all': null }, binding)
+  })
+
+  await t.test('node-soap: names that are a trap somewhere', async t => {
+    await using session = await Session.create({ service: 'names', head: cluster.head, maxUnits: 1 })
+    const client = await soap.createClientAsync(`${session.endpoint}?wsdl`)
+    // Its own fault: it looks members up in a plain object and finds Object's there. The reply has come, with status 200.
+    await t.rejects((client.EchoAsync as (args: unknown) => Promise<unknown>)(JSON.parse(values)), { message: /description is not a function/, response: { status: 200 } })
+    t.match(client.lastResponse, />of Größe</)
+  })
+
+  await t.test('zeep: elements that the schema leaves open', { skip: noZeep }, async t => {
+    await using session = await Session.create({ service: 'raw', head: cluster.head, maxUnits: 1 })
+    const { stdout } = await promisify(execFile)(PYTHON, [asset('test/interop/zeep_raw.py'), `${session.endpoint}?wsdl`], { timeout: 60_000 })
+    const { before, sent, came } = JSON.parse(stdout) as { before: number, sent: string[], came: string[] }
+    t.equal(before, 7)
+    t.same(came, sent)
+  })
 })
