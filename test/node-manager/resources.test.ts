@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import t from 'tap'
-import { hpcPort } from '../../node-manager/port.ts'
+import { hpcControllerPort, hpcPort } from '../../node-manager/port.ts'
 import { coresOf, labelsOf, listOf, nodeIdOf } from '../../node-manager/resources.ts'
 
 t.test('resources: cores are as told, else what the machine has', async t => {
@@ -22,4 +22,5 @@ t.test('resources: labels and groups come as lists', async t => {
 
 t.test('port: HPC Pack\'s by the first core', async t => {
   t.same([0, 7, 99, 100, 101].map(hpcPort), [9100, 9107, 9199, 9300, 9302])
+  t.same([0, 7, 99, 100, 101].map(hpcControllerPort), [9200, 9207, 9299, 9301, 9303])
 })
