@@ -1,14 +1,17 @@
 #!/usr/bin/env node
 // Builds the .NET host, its sample service and the .NET client of the tests, when they are not up to date. Only node: builtins.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { root } from './build.mjs'
 import { onPath } from './machine.mjs'
 
 const SOLUTION = join(root, 'test/interop/dotnet/all.slnx')
 const FOLDERS = ['examples/dotnet-host', 'examples/services', 'test/interop/dotnet']
+const DOCS = join(root, 'docs/dotnet.md')
+/** Where the programs of DOCS are written out, and built with the others. */
+const WRITTEN = join(root, 'test/interop/dotnet/obj/docs')
 const STAMP = join(root, 'test/interop/dotnet/obj/.built')
 const LEAST_MAJOR = 10
 // No server of the compiler or of MSBuild stays behind, nobody is told of the build.
@@ -26,6 +29,7 @@ export function buildDotnet () {
   if (isUpToDate()) return { state: 'built' }
   process.stderr.write('building .NET programs (dotnet build) …\n')
   const began = Date.now()
+  writePrograms()
   const restored = dotnet(['restore', SOLUTION, '--disable-build-servers', '-v:quiet'])
   if (restored.status !== 0) return { state: 'missing', why: `packages of NuGet cannot be had: ${firstError(restored)}` }
   const built = dotnet(['build', SOLUTION, '--no-restore', ...QUIET])
@@ -35,7 +39,15 @@ export function buildDotnet () {
   return { state: 'built' }
 }
 
-const dotnet = args => spawnSync('dotnet', args, { cwd: root, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 300_000 })
+/** Each block of DOCS under a line with nothing but a file's name in it. */
+function writePrograms () {
+  for (const [, file, text] of readFileSync(DOCS, 'utf8').matchAll(/^`([\w./-]+)`\n\n```\w*\n([^]*?)^```$/gm)) {
+    mkdirSync(dirname(join(WRITTEN, file)), { recursive: true })
+    writeFileSync(join(WRITTEN, file), text.replaceAll('/opt/soa-broker', root))
+  }
+}
+
+const dotnet = args => spawnSync('dotnet', args, { cwd: root, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 600_000 })
 
 const firstError = ({ stdout, stderr }) => `${stdout}\n${stderr}`.split('\n').find(line => /error/i.test(line))?.replace(/^.*?(?=error)/, '').replace(/ \[.*\]$/, '') ?? 'dotnet restore failed'
 
@@ -45,10 +57,10 @@ function isUpToDate () {
   return existsSync(join(root, 'examples/dotnet-host/out/dotnet-host.dll')) && sources().every(path => statSync(join(root, path)).mtimeMs < built)
 }
 
-const sources = () => FOLDERS.flatMap(folder => readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
+const sources = () => [relative(root, DOCS), ...FOLDERS.flatMap(folder => readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
   .filter(entry => entry.isFile() && /\.(cs|csproj|slnx)$/.test(entry.name))
   .map(entry => relative(root, join(entry.parentPath ?? entry.path, entry.name)))
-  .filter(path => !/\/(obj|bin|out)\//.test(path))).sort()
+  .filter(path => !/\/(obj|bin|out)\//.test(path)))].sort()
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { state, why } = buildDotnet()

@@ -32,12 +32,18 @@ public static class ServiceLoader
 
     private static Type FindContract(Type[] types, Registration registration)
     {
-        var contracts = types.Where(type => type.IsDefined(typeof(ServiceContractAttribute), inherit: false)).OrderByDescending(type => type.IsInterface).ToList();
+        var contracts = types.Where(IsContract).OrderByDescending(type => type.IsInterface).ToList();
         // HPC Pack's files give the full name. Where they name a portType, as files for other hosts do, the name alone is enough.
         var found = registration.Contract == "" ? contracts.FirstOrDefault()
             : contracts.Find(type => type.FullName == registration.Contract) ?? contracts.Find(type => type.Name == registration.Contract || WireName(type) == registration.Contract);
         return found ?? throw new StartFailure(StartFailure.ContractDiscovery,
             $"{registration.Assembly} has no [ServiceContract]{(registration.Contract == "" ? "" : $" {registration.Contract}")}; it has {List(contracts)}");
+    }
+
+    private static bool IsContract(Type type)
+    {
+        try { return type.IsDefined(typeof(ServiceContractAttribute), inherit: false); }
+        catch (TypeLoadException) { return false; } // classes compiled for .NET Framework have [ServiceBehavior], which .NET has not
     }
 
     private static string? WireName(Type contract) => contract.GetCustomAttribute<ServiceContractAttribute>()?.Name;
