@@ -104,7 +104,7 @@ export function parseRegistration (xml: string, file: string, env: Environment =
     if (read.service.assembly === '') refuse(`${REGISTRATION}/service/@assembly is missing: the path of the service's .js or .mjs module`)
     if (/\.(dll|exe)$/i.test(read.service.assembly)) {
       // A file in good order, of a service that no host of ours can run.
-      const why = `assembly ${read.service.assembly} is a .NET program, which the standard host cannot load; start it with host hostType="Customize" exeFileName="…", as the .NET host sample does`
+      const why = `assembly ${read.service.assembly} is a .NET program, which the standard host cannot load; serve it with the .NET host sample, examples/dotnet-host: host hostType="Customize" exeFileName="dotnet" arguments="…/dotnet-host.dll"`
       refuse(why, new SoaError('refused', { why }))
     }
   }
