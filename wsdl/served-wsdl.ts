@@ -54,8 +54,15 @@ export class ServedWsdl {
 
   get #portType (): string | undefined { return this.#allOperations.some(({ portType }) => portType === this.#contract) ? this.#contract : undefined }
 
-  /** Queries that have an answer: `wsdl`, `singleWsdl`, `xsd=xsd0` … */
-  get queries (): string[] { return ['wsdl', 'singleWsdl', ...this.#all.slice(1).map(({ kind, name }) => `${kind}=${name}`)] }
+  /** Queries that have an answer: `wsdl`, `singleWsdl`, `xsd=xsd0` … Of a WSDL that is no XML only the first two, whose answer says so. */
+  get queries (): string[] {
+    try {
+      return ['wsdl', 'singleWsdl', ...this.#all.slice(1).map(({ kind, name }) => `${kind}=${name}`)]
+    } catch (error) {
+      if (!isSoaError(error, 'badContract')) throw error
+      return ['wsdl', 'singleWsdl']
+    }
+  }
 
   /** undefined: the query asks for no WSDL. Names of queries count in any case, as WCF has it. */
   answer (query: string, at: EndpointAddress): Page | undefined {

@@ -202,7 +202,9 @@ t.test('served: what one document cannot say is told, and the parts are there', 
     t.match(served.answer('singleWsdl', AT)?.body, `${URL}?wsdl`)
     t.match(served.answer('wsdl', AT), { status: 200 })
   }
-  t.match(new ServedWsdl({ w: '<a' }, 'w').answer('wsdl', AT), { status: 404, body: /WSDL w: / })
+  const broken = new ServedWsdl({ w: '<a' }, 'w')
+  t.match(broken.answer('wsdl', AT), { status: 404, body: /WSDL w: / })
+  t.strictSame([broken.queries, broken.operations], [['wsdl', 'singleWsdl'], []])
 })
 
 t.test('help page: what people see is text, whatever it was', async t => {

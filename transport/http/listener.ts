@@ -123,7 +123,7 @@ async function look (request: IncomingMessage, response: ServerResponse, endpoin
   if (page === undefined) { sentence(request, response, 404, `nothing is served at ${path.slice(0, 200)}`); return }
   const body = Buffer.from(page.body)
   // It has addresses in it that are this caller's only.
-  response.writeHead(page.status, { 'content-type': page.contentType, 'content-length': body.length, 'cache-control': 'no-store' }).end(body)
+  response.writeHead(page.status, { 'content-type': page.contentType, 'content-length': body.length, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }).end(body)
 }
 
 /** Path and query of a request line, whose target may be a whole URL. [RFC 9112] 3.2 */
