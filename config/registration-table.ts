@@ -29,8 +29,8 @@ const warned = (says: string, takes = ''): RegistrationRow => ({ does: 'warned',
 const silent = (says: string): RegistrationRow => ({ does: 'silent', takes: '', default: '', says, isOurs: false })
 
 const setting = (name: SessionSettingName): RegistrationRow => {
-  const { default: fallback, unit, says } = settingOf(name)
-  return used(unit, String(fallback), says)
+  const { default: fallback, unit } = settingOf(name)
+  return used(unit, String(fallback), 'the session setting of this name')
 }
 const settings = (...names: SessionSettingName[]): Rows => Object.fromEntries(names.map(name => [`@${name}`, setting(name)]))
 
@@ -123,7 +123,7 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
     '@messageEncoding': warned('each message is answered as it came; MTOM is refused'),
     '@textEncoding': warned('each message is answered as it came'),
     readerQuotas: used('', '', ''),
-    security: warned('connections are not secured here: a session is asked for with Secure=false'),
+    security: warned('what secures connections is said when the head is started'),
     reliableSession: warned('reliable messaging is not served')
   },
   [`${SERVICE_MODEL}/bindings/*/binding/readerQuotas`]: {

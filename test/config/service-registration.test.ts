@@ -176,7 +176,7 @@ t.test('registration: bindings that HPC Pack looks up by name set limits, others
   const { broker, warnings } = parseRegistration(bindings('<netTcpBinding><binding name="Microsoft.Hpc.BackEndBinding" maxReceivedMessageSize="2147483647" maxBufferSize="1"><readerQuotas maxDepth="2147483647" maxArrayLength="5"/><security mode="Transport"/></binding><binding name="mine" maxReceivedMessageSize="5"/></netTcpBinding>'), file)
   t.strictSame(broker, { maxMessageSize: 1_073_741_824, maxDepth: 1000 })
   const B = 'system.serviceModel/bindings/netTcpBinding/binding'
-  for (const says of [`${B}[1]/@maxReceivedMessageSize: 2147483647 is more than 1073741824, the most here`, `${B}[1]/readerQuotas/@maxDepth: 2147483647 is more than 1000`, `${B}[1]/readerQuotas/@maxArrayLength: has no effect here: maxMessageSize`, `${B}[1]/security: has no effect here: connections are not secured`, `${B}[1]/@maxBufferSize: has no effect`, `${B}[2]: binding mine has no effect here`]) {
+  for (const says of [`${B}[1]/@maxReceivedMessageSize: 2147483647 is more than 1073741824, the most here`, `${B}[1]/readerQuotas/@maxDepth: 2147483647 is more than 1000`, `${B}[1]/readerQuotas/@maxArrayLength: has no effect here: maxMessageSize`, `${B}[1]/security: has no effect here: what secures connections`, `${B}[1]/@maxBufferSize: has no effect`, `${B}[2]: binding mine has no effect here`]) {
     t.ok(warnings.some(warning => warning.startsWith(says)), says)
   }
   t.equal(warnings.length, 6)

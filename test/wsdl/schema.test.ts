@@ -107,6 +107,19 @@ t.test('facets: texts in and out of them, as libxml2 judges them', async t => {
   }
 })
 
+t.test('simple types: a QName is its namespace and name, in elements, attributes, lists and enumerations', async t => {
+  const schema = elementOf('<xs:sequence><xs:element name="q" type="xs:QName" maxOccurs="3"/><xs:element name="l"><xs:simpleType><xs:list itemType="xs:QName"/></xs:simpleType></xs:element><xs:element name="one"><xs:simpleType><xs:restriction base="xs:QName"><xs:enumeration value="tns:a"/></xs:restriction></xs:simpleType></xs:element></xs:sequence><xs:attribute name="k" type="xs:QName"/>')
+  const body = e('<q xmlns:p="urn:p">p:x</q><q>y</q><t:q xmlns="" xmlns:t="urn:t">z</t:q><l xmlns:p="urn:p"> p:a i:nil </l><one xmlns:v="urn:t">v:a</one>', 'k="i:type"')
+  t.ok(libxml2(schema, body))
+  const value = read(schema, body)
+  const I = 'http://www.w3.org/2001/XMLSchema-instance'
+  t.same(value, { $attributes: { k: `{${I}}type` }, q: ['{urn:p}x', '{urn:t}y', 'z'], l: ['{urn:p}a', `{${I}}nil`], one: '{urn:t}a' })
+  const written = writeElement(setOf(schema), NAME, value)
+  t.ok(libxml2(schema, written), written)
+  t.same(read(schema, written), value)
+  t.match(why(() => read(schema, e('<q>none:x</q>'))), /at \/e\/q\[1\]: "none:x" is not a valid QName \(its prefix is not declared\)/)
+})
+
 t.test('facets: NaN is within no limits', async t => {
   // [xmlschema-2] 4.3.7: what cannot be compared with a bound is excluded. libxml2 lets it pass.
   const schema = xsd('<xs:element name="e"><xs:simpleType><xs:restriction base="xs:double"><xs:minInclusive value="0"/></xs:restriction></xs:simpleType></xs:element>')

@@ -204,7 +204,7 @@ function seconds (duration: unknown): number {
 
 const qnames: Row = {
   whiteSpace: 'collapse',
-  parse: (said, prefixes) => /^(?:[^\s:]+:)?[^\s:]+$/.test(said) ? resolveQName(said, prefixes.resolve) ?? no(said, 'QName (its prefix is not declared)') : no(said, 'QName'),
+  parse: (said, prefixes) => /^(?:[^\s:]+:)?[^\s:]+$/.test(said) ? resolveQName(said, prefix => prefixes.resolve(prefix)) ?? no(said, 'QName (its prefix is not declared)') : no(said, 'QName'),
   format: (value, qname) => typeof value === 'string' && value !== '' ? qname(value) : no(value, 'QName')
 }
 
