@@ -1,9 +1,10 @@
 import { RECORD as FRAME } from '../framing/records.ts'
 import { sizeBytes, writeSize } from '../framing/size.ts'
 import { staticId } from '../xml/binary/dictionary.ts'
-import { textToBinary } from '../xml/binary/from-text.ts'
+import { elementToBinary, textToBinary } from '../xml/binary/from-text.ts'
 import { RECORD, TEXT } from '../xml/binary/records.ts'
 import type { WriterTables } from '../xml/binary/tables.ts'
+import { GUID_DIGITS } from '../xml/binary/values.ts'
 import { BinaryWriter } from '../xml/binary/writer.ts'
 import { HPC, SOAP12, WSA, type Envelope, type Scope } from './envelope.ts'
 import { DEFAULT_FAULT_ACTION } from './fault.ts'
@@ -82,9 +83,9 @@ function write (envelope: Envelope, session: WriterTables | undefined, options: 
     out.bytes(CLIENT_ID)
     if (envelope.clientId === '') out.end(); else out.textOf(envelope.clientId, 1)
   }
-  if (envelope.userData !== undefined) textToBinary(envelope.userData, [], out)
-  for (const header of envelope.otherHeaders) textToBinary(header, [], out)
-  if (options.extraHeaders !== undefined) for (const header of options.extraHeaders) textToBinary(header, [], out)
+  if (envelope.userData !== undefined) elementToBinary(envelope.userData, out)
+  for (const header of envelope.otherHeaders) elementToBinary(header, out)
+  if (options.extraHeaders !== undefined) for (const header of options.extraHeaders) elementToBinary(header, out)
   if (options.to !== undefined) {
     element(a, ID.To!)
     mustUnderstand(s)
@@ -171,15 +172,13 @@ function id (text: string): void {
   out.textOf(text, 1)
 }
 
-/** Where the two digits of each byte stand behind `urn:uuid:`, in the order of the bytes: the first three groups are numbers, lowest byte first. */
-const DIGITS = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34].map(at => at + 9)
 /** Values of lower-case hexadecimal digits; capitals would come back as small ones. */
 const HEX = new Int8Array(128).fill(-1)
 for (let digit = 0; digit < 16; digit++) HEX[digit.toString(16).charCodeAt(0)] = digit
 
 function guid (text: string, into: Buffer, at: number): boolean {
   if (text.charCodeAt(17) !== 0x2d || text.charCodeAt(22) !== 0x2d || text.charCodeAt(27) !== 0x2d || text.charCodeAt(32) !== 0x2d) return false
-  for (const from of DIGITS) {
+  for (const from of GUID_DIGITS) {
     const byte = (HEX[text.charCodeAt(from)] ?? -1) << 4 | (HEX[text.charCodeAt(from + 1)] ?? -1)
     if (byte < 0) return false
     into[at++] = byte

@@ -95,7 +95,7 @@ function readHeader (soapNamespace: string, maxHeaderBytes: number, found: Found
     return token
   }
   if (scanner.at - from > maxHeaderBytes) throw overLimit(headerSize(from))
-  const element = new BinaryHeader(scanner.scope(), next, maxHeaderBytes)
+  const element = new BinaryHeader(next, maxHeaderBytes)
   while (scanner.depth >= 2) {
     const token = next()
     if (token === TOKEN.array) throw scanner.bad('an array where a header is due')
@@ -113,10 +113,11 @@ function headerSize (from: number): number {
 
 /** The header element whose start is the scanner's current token. */
 class BinaryHeader implements HeaderElement {
-  readonly #outer: Scope
+  /** In force around: asked for when the first header is kept, for many messages have none to keep. */
+  #outer: Scope | undefined
   readonly #next: () => BinaryToken
   readonly #maxHeaderBytes: number
-  constructor (outer: Scope, next: () => BinaryToken, maxHeaderBytes: number) { this.#outer = outer; this.#next = next; this.#maxHeaderBytes = maxHeaderBytes }
+  constructor (next: () => BinaryToken, maxHeaderBytes: number) { this.#next = next; this.#maxHeaderBytes = maxHeaderBytes }
 
   namespace (): string { return scanner.namespace() }
   local (): string { return scanner.local() }
@@ -141,6 +142,8 @@ class BinaryHeader implements HeaderElement {
     elementToText(scanner, this.#next, text, hear)
     const bytes = text.out.take()
     let added = ''
+    // The element has been left, so what is in force is what was around it.
+    this.#outer ??= scanner.scope()
     for (const [prefix, uri] of this.#outer) {
       if (own.some(([redeclared]) => redeclared === prefix) || (prefix === '' ? uri === '' : !mentions(bytes, prefix))) continue
       added += declaration(prefix, uri)

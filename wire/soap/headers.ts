@@ -49,31 +49,17 @@ export interface HeaderElement {
 export function takeHeader (element: HeaderElement, soapNamespace: string, found: Found): void {
   const namespace = element.namespace()
   const local = element.local()
-  const text = (): string => element.text().trim()
-  const once = (field: keyof Found): void => { if (found[field] !== undefined) throw element.bad(`header ${local} is there twice`) }
-  const put = <F extends 'action' | 'noneAction' | 'messageId' | 'hpcMessageId' | 'to' | 'requestAction'>(field: F): void => {
-    once(field)
-    const value = text()
-    if (value !== '') found[field] = value
-  }
-  const number = (field: 'batchId' | 'preemption'): void => {
-    once(field)
-    const value = text()
-    if (!/^[+-]?\d{1,10}$/.test(value)) throw element.bad(`header ${local} is no whole number`)
-    found[field] = Number(value)
-  }
-
   if (namespace === WSA) {
     found.addressed = true
     switch (local) {
-      case 'Action': return put('action')
-      case 'MessageID': return put('messageId')
-      case 'To': return put('to')
+      case 'Action': return put(element, local, found, 'action')
+      case 'MessageID': return put(element, local, found, 'messageId')
+      case 'To': return put(element, local, found, 'to')
       case 'RelatesTo': {
         // A message may relate to others in other ways; only "this is the reply to" is a field of ours.
         const relationship = element.attribute('', 'RelationshipType')
         if (found.relatesTo !== undefined || (relationship !== undefined && relationship !== `${WSA}/reply`)) break
-        found.relatesTo = text()
+        found.relatesTo = element.text().trim()
         return
       }
       case 'ReplyTo': {
@@ -85,21 +71,21 @@ export function takeHeader (element: HeaderElement, soapNamespace: string, found
     }
   } else if (namespace === HPC) {
     switch (local) {
-      case HPC_HEADER.clientId: once('clientId'); found.clientId = element.text(); return
-      case HPC_HEADER.userData: once('userData'); found.userData = element.whole(); return
-      case HPC_HEADER.messageId: return put('hpcMessageId')
-      case HPC_HEADER.requestAction: return put('requestAction')
-      case HPC_HEADER.clientInstanceId: return number('batchId')
-      case HPC_HEADER.preemption: return number('preemption')
+      case HPC_HEADER.clientId: once(element, local, found, 'clientId'); found.clientId = element.text(); return
+      case HPC_HEADER.userData: once(element, local, found, 'userData'); found.userData = element.whole(); return
+      case HPC_HEADER.messageId: return put(element, local, found, 'hpcMessageId')
+      case HPC_HEADER.requestAction: return put(element, local, found, 'requestAction')
+      case HPC_HEADER.clientInstanceId: return number(element, local, found, 'batchId')
+      case HPC_HEADER.preemption: return number(element, local, found, 'preemption')
     }
   } else if (namespace === WSA_NONE) {
-    if (local === 'Action') return put('noneAction')
-    if (local === 'To') return put('to')
+    if (local === 'Action') return put(element, local, found, 'noneAction')
+    if (local === 'To') return put(element, local, found, 'to')
   } else if (namespace === WSSE && local === 'Security') return element.skip()
   else if (OLD_WSA.includes(namespace)) {
     const field = local === 'Action' ? 'action' : local === 'MessageID' ? 'messageId' : local === 'RelatesTo' ? 'relatesTo' : undefined
     if (field === undefined || found.old[field] !== undefined) return element.skip()
-    const value = text()
+    const value = element.text().trim()
     if (value !== '') found.old[field] = value
     return
   }
@@ -112,6 +98,23 @@ export function takeHeader (element: HeaderElement, soapNamespace: string, found
   let action = ''
   found.others.push(element.whole(text => { action += text }))
   if (action.trim() !== '') found.strayAction = action.trim()
+}
+
+function once (element: HeaderElement, local: string, found: Found, field: keyof Found): void {
+  if (found[field] !== undefined) throw element.bad(`header ${local} is there twice`)
+}
+
+function put (element: HeaderElement, local: string, found: Found, field: 'action' | 'noneAction' | 'messageId' | 'hpcMessageId' | 'to' | 'requestAction'): void {
+  once(element, local, found, field)
+  const value = element.text().trim()
+  if (value !== '') found[field] = value
+}
+
+function number (element: HeaderElement, local: string, found: Found, field: 'batchId' | 'preemption'): void {
+  once(element, local, found, field)
+  const value = element.text().trim()
+  if (!/^[+-]?\d{1,10}$/.test(value)) throw element.bad(`header ${local} is no whole number`)
+  found[field] = Number(value)
 }
 
 /** mustUnderstand is set and the header is meant for whoever reads the message. [SOAP 1.1] 4.2.2-4.2.3, [SOAP 1.2] part 1, 2.2 and 5.2.3 */

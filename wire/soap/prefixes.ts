@@ -15,15 +15,19 @@ export function freePrefix (wish: string, namespace: string, scope: Scope): stri
   }
 }
 
-/** The piece of XML may use the prefix: in a name, or in a value, which nobody can tell from other text. */
+/** The piece of XML may use the prefix: in a name, or in a value, which nobody can tell from other text; one of its characters may be written as a reference. */
 export function mentions (bytes: Buffer, prefix: string): boolean {
-  if (bytes.length > LOOK_INTO_BYTES || bytes.includes('&#')) return true
+  if (bytes.length > LOOK_INTO_BYTES) return true
   const first = prefix.charCodeAt(0)
   if (prefix.length === 1 && first < 0x80) {
     // Such a letter is in most words, and a loop is quicker than asking native code for each.
-    for (let at = 0; at < bytes.length; at++) if (bytes[at] === first && standsAlone(bytes, at, 1)) return true
+    for (let at = 0; at < bytes.length; at++) {
+      const byte = bytes[at]
+      if (byte === first ? standsAlone(bytes, at, 1) : byte === 0x26 && bytes[at + 1] === 0x23) return true
+    }
     return false
   }
+  if (bytes.includes('&#')) return true
   const length = Buffer.byteLength(prefix)
   for (let at = bytes.indexOf(prefix); at >= 0; at = bytes.indexOf(prefix, at + 1)) if (standsAlone(bytes, at, length)) return true
   return false

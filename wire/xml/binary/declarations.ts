@@ -1,11 +1,14 @@
 import type { Scope } from '../../soap/envelope.ts'
 import { NO_STRINGS, type Strings } from './tables.ts'
+import { utf8At } from './values.ts'
 
 const XML = 'http://www.w3.org/XML/1998/namespace'
 /** Cells of a row: prefix and namespace, two each (scan.ts says how a name is two cells). */
 const ROW = 4
 /** A prefix is searched for one by one, so their number is bounded; no honest document comes near. */
 const MOST = 1024
+/** Up to so many are compared with one another; of more, a map is made. */
+const FEW = 12
 const EMPTY = Buffer.alloc(0)
 
 /** The namespace declarations in force at one place of a binary document; innermost last. What xml/declarations.ts is for text. */
@@ -62,15 +65,26 @@ export class BinaryDeclarations {
     return this.#outside(prefix) ?? (prefix === '' ? '' : undefined)
   }
 
-  uri (row: number): string { return (this.#uris[row] ??= this.#rows[row * ROW + 2]! < 0 ? this.#strings.text(-1 - this.#rows[row * ROW + 2]!) as string : this.#bytes.toString('utf8', this.#rows[row * ROW + 2], this.#rows[row * ROW + 3])) }
-  prefixText (a: number, b: number): string { return a === b ? '' : a < 0 ? String.fromCharCode(-a) : this.#bytes.toString('utf8', a, b) }
+  uri (row: number): string { return (this.#uris[row] ??= this.#uri(this.#rows[row * ROW + 2]!, this.#rows[row * ROW + 3]!)) }
+  #uri (a: number, b: number): string { return a < 0 ? this.#strings.text(-1 - a) as string : utf8At(this.#bytes, a, b) }
+  prefixText (a: number, b: number): string { return a === b ? '' : a < 0 ? String.fromCharCode(-a) : utf8At(this.#bytes, a, b) }
 
   /** All in force, without those from outside the fragment; `from` leaves out what was declared before. */
   scope (from = 0): Scope {
-    const found = new Map<string, string>()
-    for (let row = from; row < this.count; row++) found.set(this.#prefix(row), this.uri(row))
-    found.delete('xml')
-    return [...found]
+    if (this.count - from > FEW) {
+      const found = new Map<string, string>()
+      for (let row = from; row < this.count; row++) found.set(this.#prefix(row), this.uri(row))
+      found.delete('xml')
+      return [...found]
+    }
+    const found: Array<readonly [string, string]> = []
+    for (let row = from; row < this.count; row++) {
+      const prefix = this.#prefix(row); const uri = this.uri(row)
+      const known = found.findIndex(([other]) => other === prefix)
+      if (known >= 0) found[known] = [prefix, uri]
+      else if (prefix !== 'xml') found.push([prefix, uri])
+    }
+    return found
   }
 
   #prefix (row: number): string { return this.prefixText(this.#rows[row * ROW]!, this.#rows[row * ROW + 1]!) }

@@ -1,6 +1,6 @@
 /** Text XML → binary XML with the static strings only, without an object for any element. */
 import type { Scope } from '../../soap/envelope.ts'
-import { decodeText } from '../characters.ts'
+import { CONTENT, decodeText, NAME, VALUE } from '../characters.ts'
 import { TOKEN, XmlScanner, type Token } from '../scan.ts'
 import { BinaryWriter } from './writer.ts'
 
@@ -16,6 +16,36 @@ export function fragmentToBinary (text: Uint8Array, scope: Scope): Buffer {
   textToBinary(text, scope, output)
   return output.take()
 }
+
+/** One element that needs nothing from outside: a header. Throws badEnvelope for what is no XML. */
+export function elementToBinary (text: Uint8Array, into: BinaryWriter): void {
+  if (!simpleElement(Buffer.isBuffer(text) ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength), into)) textToBinary(text, [], into)
+}
+
+/** `<name xmlns="uri">text</name>` and nothing that needs a second look, which nearly all headers are: read at once, or not at all. */
+function simpleElement (b: Buffer, into: BinaryWriter): boolean {
+  const { length } = b
+  let i = 1
+  while (i < length && NAME[b[i]!]! !== 0 && NAME[b[i]!]! < 3) i++
+  const nameEnd = i
+  if (b[0] !== 0x3c || NAME[b[1] ?? 0] !== 1 || length - i < DECLARATION.length + nameEnd + 4) return false
+  for (const byte of DECLARATION) if (b[i++] !== byte) return false
+  const uriAt = i
+  while (i < length && VALUE[b[i]!] === 0 && b[i]! >= 0x20) i++
+  const uriEnd = i
+  if (uriEnd === uriAt || b[i++] !== 0x22 || b[i++] !== 0x3e) return false
+  const textAt = i
+  while (i < length && CONTENT[b[i]!] === 0) i++
+  const textEnd = i
+  if (length - i !== nameEnd + 2 || b[i++] !== 0x3c || b[i++] !== 0x2f || b[length - 1] !== 0x3e) return false
+  for (let at = 1; at < nameEnd; at++) if (b[i++] !== b[at]) return false
+  into.element(b, 1, 0, nameEnd)
+  into.xmlnsDefault(b, uriAt, uriEnd)
+  if (textAt === textEnd) into.end(); else into.text(b, textAt, textEnd, 1)
+  return true
+}
+
+const DECLARATION = Buffer.from(' xmlns="')
 
 /** The same behind what a writer has written already. */
 export function textToBinary (text: Uint8Array, scope: Scope, into: BinaryWriter): void {

@@ -4,7 +4,7 @@ import { BinaryCursor, grown, hex, PATCH } from './cursor.ts'
 import { BinaryDeclarations } from './declarations.ts'
 import { ITEM_BYTES, KIND, KINDS, RECORD, TEXT } from './records.ts'
 import { STATIC, type Strings } from './tables.ts'
-import { textOf } from './values.ts'
+import { textOf, utf8At } from './values.ts'
 
 /**
  * One forward scan over binary XML, as xml/scan.ts is over text: says where elements and values begin and end, and makes no object for any of them.
@@ -111,7 +111,7 @@ export class BinaryScanner extends BinaryCursor {
   namespace (): string { return this.#declarations.uriOf(this.prefixA, this.prefixB) ?? '' }
 
   /** The text of two cells. */
-  name (a: number, b: number): string { return a < 0 ? this.strings.text(-1 - a) as string : this.bytes.toString('utf8', a, b) }
+  name (a: number, b: number): string { return a < 0 ? this.strings.text(-1 - a) as string : utf8At(this.bytes, a, b) }
   /** The bytes of two cells. */
   nameBytes (a: number, b: number): Buffer { return a < 0 ? this.strings.utf8(-1 - a) as Buffer : this.bytes.subarray(a, b) }
 

@@ -22,7 +22,7 @@ export function checkValue (b: Buffer, code: number, at: number): string | undef
 /** @param code even. @param at … `end` the value without the length before it; of a list, its items. The bytes have been checked (scan.ts). */
 export function textOf (b: Buffer, code: number, at: number, end: number, strings: Strings): string {
   switch (code) {
-    case TEXT.chars8: case TEXT.chars16: case TEXT.chars32: return b.toString('utf8', at, end)
+    case TEXT.chars8: case TEXT.chars16: case TEXT.chars32: return utf8At(b, at, end)
     case TEXT.unicodeChars8: case TEXT.unicodeChars16: case TEXT.unicodeChars32: return b.toString('utf16le', at, end)
     case TEXT.bytes8: case TEXT.bytes16: case TEXT.bytes32: return b.toString('base64', at, end)
     case TEXT.zero: return '0'
@@ -40,7 +40,7 @@ export function textOf (b: Buffer, code: number, at: number, end: number, string
     case TEXT.dateTime: return dateTimeText(b.readBigUInt64LE(at))
     case TEXT.timeSpan: return timeSpanText(b.readBigInt64LE(at))
     case TEXT.guid: return guidText(b, at)
-    case TEXT.uniqueId: return `urn:uuid:${guidText(b, at)}`
+    case TEXT.uniqueId: return uniqueIdText(b, at)
     case TEXT.bool: return b[at] === 0 ? 'false' : 'true'
     case TEXT.dictionary: return strings.text(idAt(b, at)) as string
     case TEXT.qnameDictionary: return `${String.fromCharCode(0x61 + b[at]!)}:${strings.text(idAt(b, at + 1)) as string}`
@@ -107,11 +107,32 @@ function decimalText (b: Buffer, at: number): string {
   return scale === 0 ? sign + digits : `${sign}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
 }
 
-export function guidText (b: Buffer, at: number): string {
-  const hex = b.toString('hex', at, at + 16)
-  const part = (...bytes: number[]): string => bytes.map(i => hex.slice(2 * i, 2 * i + 2)).join('')
-  return `${part(3, 2, 1, 0)}-${part(5, 4)}-${part(7, 6)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+export const guidText = (b: Buffer, at: number): string => { writeGuid(b, at); return GUID.toString('latin1', 9) }
+const uniqueIdText = (b: Buffer, at: number): string => { writeGuid(b, at); return GUID.toString('latin1') }
+
+const GUID = Buffer.from('urn:uuid:00000000-0000-0000-0000-000000000000')
+/** Where the digits of each byte go: the first three groups are numbers, lowest byte first. */
+export const GUID_DIGITS: readonly number[] = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34].map(at => at + 9)
+const HEX = Buffer.from('0123456789abcdef')
+
+function writeGuid (b: Buffer, at: number): void {
+  for (let i = 0; i < 16; i++) {
+    const byte = b[at + i]!; const digit = GUID_DIGITS[i]!
+    GUID[digit] = HEX[byte >> 4]!
+    GUID[digit + 1] = HEX[byte & 15]!
+  }
 }
+
+/** UTF-8 as a string: short ASCII, which names and most values are, the quicker way. */
+export function utf8At (b: Buffer, from: number, to: number): string {
+  if (to - from <= SHORT) {
+    let i = from
+    while (i < to && b[i]! < 0x80) i++
+    if (i === to) return b.toString('latin1', from, to)
+  }
+  return b.toString('utf8', from, to)
+}
+const SHORT = 64
 
 /** Low 62 bits: ticks; top two: kind. Local times are stored in UTC and shown with this machine's offset, as .NET does. */
 function dateTimeText (raw: bigint): string {

@@ -26,6 +26,15 @@ export class BinaryWriter extends ByteOutput {
     if (id === undefined) this.string(uri); else this.size(id)
   }
 
+  /** The default namespace, from its bytes. */
+  xmlnsDefault (b: Buffer, at: number, end: number): void {
+    const id = staticIdOf(b, at, end)
+    this.byte(id < 0 ? RECORD.shortXmlns : RECORD.shortDictionaryXmlns)
+    if (id >= 0) { this.size(id); return }
+    this.size(end - at)
+    this.bytes(b, at, end)
+  }
+
   end (): void { this.byte(RECORD.endElement) }
 
   comment (b: Buffer, from: number, to: number): void {
