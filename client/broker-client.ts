@@ -2,10 +2,10 @@ import { systemClock } from '../core/clock.ts'
 import { FAULTS, SoaError } from '../core/errors.ts'
 import { newMessageId } from '../core/ids.ts'
 import type { SoapCaller } from '../transport/channel.ts'
-import { clientIdHeader, clientInstanceIdHeader, messageIdHeader } from '../wire/soap/hpc-headers.ts'
+import { clientIdHeader, clientInstanceIdHeader } from '../wire/soap/hpc-headers.ts'
 import { nextBatchId } from './client-id.ts'
 import type { AnyContract, ContractType } from './contract-types.ts'
-import { Controller, type ClientStatus } from './controller.ts'
+import { Controller, type ClientStatus, type ControllerNeeds } from './controller.ts'
 import { ClientError, WaitTimeoutError } from './errors.ts'
 import { faultAnswer } from './fault.ts'
 import type { Response } from './response.ts'
@@ -48,6 +48,7 @@ export interface BrokerClientNeeds {
   readonly clientId: string
   readonly isDurable: boolean
   readonly openService: () => Promise<Service>
+  readonly stillThere?: ControllerNeeds['stillThere']
   /** What the broker has of this client: all requests, and those covered by flushes. */
   readonly totals: (signal: AbortSignal) => Promise<{ total: number, flushed: number } | undefined>
   readonly options: ClientOptions & { retryForMs: number }
@@ -85,7 +86,7 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
     if (!Number.isInteger(window) || window < 1 || window > MOST_IN_FLIGHT) throw new SoaError('InvalidArgument', { argument: 'window', why: `a whole number from 1 to ${MOST_IN_FLIGHT} is expected, not ${window}` })
     this.clientId = needs.clientId
     this.#needs = needs
-    this.#controller = new Controller({ caller: needs.caller, clientId: needs.clientId, retryForMs })
+    this.#controller = new Controller({ caller: needs.caller, clientId: needs.clientId, retryForMs, stillThere: needs.stillThere })
     this.#reader = new ResponseReader({ controller: this.#controller, openService: needs.openService, retryForMs })
     this.#window = new Window(window)
     this.#sendTimeoutMs = sendTimeoutMs
@@ -104,14 +105,15 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
   async send<O extends keyof C & string> (op: O, args: C[O]['args'], { userData = '', messageId = newMessageId(), signal }: SendOptions = {}): Promise<string> {
     const { transport, operation, body } = await this.#prepare(op, args, signal)
     if (operation.isOneWay) throw new SoaError('Broker_UnsupportedOperation', { operation: op, why: 'a one-way operation has no response to store; use call' })
-    const headers = userDataHeader(userData) + this.#headers + messageIdHeader(messageId).toString()
+    const headers = userDataHeader(userData) + this.#headers
     await this.#window.run(async () => {
       if (this.#isEnded) throw new SoaError('Broker_EOMReject_EndRequests', {})
       let mayHaveArrived = false
       this.#hasSent = true
       try {
         await this.#persist(`send ${op}`, signal, async limit => {
-          const answer = await transport.exchange({ operation: op, action: operation.action, headers, body, signal: limit }).catch(error => { mayHaveArrived = true; throw error })
+          const answer = await transport.exchange({ operation: op, action: operation.action, messageId, clientId: this.clientId, isOneWay: false, headers, body, signal: limit })
+            .catch(error => { mayHaveArrived = true; throw error })
           if (answer.status !== 200 && answer.status !== 202) throw faultAnswer(answer, operation.readDetail)
         })
         this.#unflushed++
@@ -134,8 +136,7 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
     const { service, transport, operation, body } = await this.#prepare(op, args, signal)
     return this.#window.run(() => this.#persist(`call ${op}`, signal, async limit => {
       // A new id each time: the broker would drop the second of two with the same, and nobody would answer it. No client id: its EndRequests does not concern calls.
-      const headers = messageIdHeader(newMessageId()).toString()
-      const answer = await transport.exchange({ operation: op, action: operation.action, headers, body, signal: limit })
+      const answer = await transport.exchange({ operation: op, action: operation.action, messageId: newMessageId(), isOneWay: operation.isOneWay, headers: '', body, signal: limit })
       if (answer.status === 202 || (answer.status === 200 && operation.isOneWay)) return undefined
       if (answer.status !== 200) throw faultAnswer(answer, operation.readDetail)
       return service.readReply(operation, answer)

@@ -1,6 +1,7 @@
 import { systemClock } from '../core/clock.ts'
 import { newMessageId } from '../core/ids.ts'
 import type { SoapCaller } from '../transport/channel.ts'
+import { withTextBody } from '../wire/soap/body-form.ts'
 import type { Reading } from '../wire/soap/envelope.ts'
 import { BROKER_CONTROLLER, type Operation } from '../wsdl/contracts.ts'
 import { readPulledPage } from '../wsdl/pulled-page.ts'
@@ -16,6 +17,8 @@ export interface ControllerNeeds {
   readonly caller: SoapCaller
   readonly clientId: string
   readonly retryForMs: number
+  /** Asked when nobody was reached: rejects when the session is no more. */
+  readonly stillThere?: ((error: Error, signal: AbortSignal) => Promise<void>) | undefined
 }
 
 export interface CommitOptions { readonly count: number, readonly batchId: number, readonly timeoutMs: number, readonly signal: AbortSignal }
@@ -26,7 +29,7 @@ const ASK_TIMEOUT_MS = 60_000
 /** The broker keeps the time limit of a flush itself; this is what its answer may take beyond that. */
 const ANSWER_SLACK_MS = 30_000
 
-/** HPC Pack's IBrokerController for one client id, over HTTP ([wire-contract] 1.3). Asking is repeated while nobody can be reached. */
+/** HPC Pack's IBrokerController for one client id ([wire-contract] 1.3). Asking is repeated while nobody can be reached. */
 export class Controller {
   readonly #needs: ControllerNeeds
   constructor (needs: ControllerNeeds) { this.#needs = needs }
@@ -88,14 +91,16 @@ export class Controller {
     switch (result.outcome) {
       case 'answered':
         if (result.reading.isFault) throw faultOf(result.reading)
-        return result.reading
+        return { ...result.reading, envelope: withTextBody(result.reading.envelope) }
       case 'aborted': throw signal.reason
       case 'accepted': throw new ConnectionError(`${name}: answered without a message`)
       case 'timedOut': throw new WaitTimeoutError(name, timeoutMs)
       case 'badReply':
         if (result.status !== undefined) throw new StatusError(result.status, `${name}: ${result.error.message}`)
         throw new ConnectionError(`${name}: ${result.error.message}`, {}, { cause: result.error })
-      default: throw new BrokenError(name, result.error)
+      default:
+        await this.#needs.stillThere?.(result.error, signal)
+        throw new BrokenError(name, result.error)
     }
   }
 }

@@ -1,3 +1,5 @@
+import { SoaError } from '../core/errors.ts'
+import { withTextBody } from '../wire/soap/body-form.ts'
 import type { Envelope, Reading, Scope } from '../wire/soap/envelope.ts'
 import { decodeUtf8 } from '../wire/xml/text.ts'
 import { readTree, type XmlNode } from '../wire/xml/tree.ts'
@@ -19,19 +21,24 @@ export type DetailReader = (detail: Uint8Array, scope: Scope) => unknown
 
 /** The SOAP message of an HTTP answer. Throws SoaError as `readEnvelope` does. */
 export function readAnswer (answer: Answer): Reading {
+  if ('reading' in answer) {
+    if (answer.reading === undefined) throw new SoaError('badEnvelope', { why: 'there is no message' })
+    return { ...answer.reading, envelope: withTextBody(answer.reading.envelope) }
+  }
   const type = parseContentType(answer.contentType)
   return readEnvelope(answer.body, { limits: READ_LIMITS, soapAction: httpAction(type, undefined), charset: type.parameters.get('charset') })
 }
 
 /** An HTTP answer that is no success, as an error: the fault in it, or its status where there is none. */
 export function faultAnswer (answer: Answer, readDetail?: DetailReader): Error {
-  if (soapOfMediaType(parseContentType(answer.contentType).type) === undefined) return new StatusError(answer.status, Buffer.from(answer.body).toString('utf8').trim())
+  if (!('reading' in answer) && soapOfMediaType(parseContentType(answer.contentType).type) === undefined) return new StatusError(answer.status, Buffer.from(answer.body).toString('utf8').trim())
   const reading = readAnswer(answer)
   return reading.isFault ? faultOf(reading, readDetail) : new StatusError(answer.status, 'a SOAP message that is no fault')
 }
 
 /** The fault that a message carries. */
-export function faultOf ({ envelope }: Pick<Reading, 'envelope'>, readDetail?: DetailReader): SoapFaultError {
+export function faultOf (reading: Pick<Reading, 'envelope'>, readDetail?: DetailReader): SoapFaultError {
+  const envelope = withTextBody(reading.envelope)
   const fault = readFault(envelope)
   if (!fault) return new SoapFaultError({ code: 'Receiver', reason: 'a fault that cannot be read', action: envelope.action })
   const { detail } = fault

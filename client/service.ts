@@ -38,7 +38,8 @@ export interface Service {
   transport (): Promise<Transport>
 }
 
-export async function openService ({ agent, endpoint, retryForMs }: { agent: Agent, endpoint: string, retryForMs: number }): Promise<Service> {
+/** @param netTcp how requests go, where they do not go over HTTP */
+export async function openService ({ agent, endpoint, netTcp, retryForMs }: { agent: Agent, endpoint: string, netTcp?: Transport | undefined, retryForMs: number }): Promise<Service> {
   const url = `${endpoint}?singleWsdl`
   const text = await persist(`GET ${url}`, { clock: systemClock, retryForMs }, () => fetchText(agent, url))
   const wsdl = loadWsdl({ [url]: text }, url)
@@ -59,7 +60,7 @@ export async function openService ({ agent, endpoint, retryForMs }: { agent: Age
       return operation.readResult(reading.envelope)
     },
     readResponse: xml => readResponse(xml, byAction),
-    transport: () => (transport ??= openTransport({ agent, endpoint, wsdl: text, operations: [...operations.keys()] }))
+    transport: () => netTcp !== undefined ? Promise.resolve(netTcp) : (transport ??= openTransport({ agent, endpoint, wsdl: text, operations: [...operations.keys()] }))
   }
 }
 

@@ -1,13 +1,17 @@
 import { Agent } from 'undici'
-import { SoaError } from '../core/errors.ts'
+import { FAULTS, isSoaError, SoaError } from '../core/errors.ts'
 import type { SoapCaller } from '../transport/channel.ts'
 import { httpCaller } from '../transport/http/connector.ts'
+import { tcpCaller } from '../transport/tcp/caller.ts'
 import type { AnyContract, ContractType } from './contract-types.ts'
 import { BrokerClient, type ClientOptions } from './broker-client.ts'
 import { clientKey } from './client-id.ts'
+import { ClientError } from './errors.ts'
 import { READ_LIMITS } from './fault.ts'
+import { NET_TCP_LIMITS, netTcpTransport } from './net-tcp-transport.ts'
 import { restCall, type RestCall } from './rest.ts'
 import { openService, type Service } from './service.ts'
+import type { Transport } from './transport.ts'
 
 /** Where a head listens when nobody says otherwise (the setting `head`). */
 export const DEFAULT_HEAD = 'http://127.0.0.1:8080'
@@ -20,6 +24,8 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal | undefined
   /** How long a head that cannot be reached is tried, milliseconds, from the first failure on; default 60,000. Sends use the same unless the client says otherwise. */
   readonly retryForMs?: number | undefined
+  /** How messages go: `netTcp` (default, where the head serves it) is faster, `http` passes through proxies. */
+  readonly transport?: 'netTcp' | 'http' | undefined
 }
 
 /** What a new session is to be. Whatever is left out is taken from the service's registration file, then from the head's settings. */
@@ -98,7 +104,11 @@ export class Session implements AsyncDisposable {
   readonly #head: string
   readonly #retryForMs: number
   readonly #isOurs: boolean
-  readonly #controller: SoapCaller
+  /** `net.tcp://…/{id}/NetTcp`; undefined: messages go over HTTP. */
+  readonly #netTcp: string | undefined
+  readonly #transport: Transport | undefined
+  /** Controllers: one for all over HTTP, one for each client over net.tcp, where a channel is one client's. */
+  readonly #controllers: SoapCaller[] = []
   readonly #clients = new Map<string, BrokerClient<AnyContract>>()
   #opened: Promise<Service> | undefined
   #isReleased = false
@@ -113,7 +123,10 @@ export class Session implements AsyncDisposable {
     this.#head = ways.head
     this.#retryForMs = ways.retryForMs
     this.#isOurs = ways.isOurs
-    this.#controller = httpCaller(`${this.endpoint}/Controller`, { connections: CONTROLLER_CONNECTIONS, maxMessageSize: MAX_PAGE_BYTES, ...READ_LIMITS })
+    this.#netTcp = ways.transport === 'http' ? undefined : info.endpoints.netTcp ?? undefined
+    if (ways.transport === 'netTcp' && this.#netTcp === undefined) throw new SoaError('InvalidArgument', { argument: 'transport', why: 'the head serves no net.tcp (netTcp)' })
+    this.#transport = this.#netTcp === undefined ? undefined : netTcpTransport(this.#netTcp, (error, signal) => this.#stillThere(error, signal))
+    if (this.#netTcp === undefined) this.#controllers.push(httpCaller(`${this.endpoint}/Controller`, { connections: CONTROLLER_CONNECTIONS, maxMessageSize: MAX_PAGE_BYTES, ...READ_LIMITS }))
   }
 
   /**
@@ -139,7 +152,8 @@ export class Session implements AsyncDisposable {
     let client = this.#clients.get(key)
     if (!client) {
       client = new BrokerClient<AnyContract>({
-        caller: this.#controller,
+        caller: this.#controllerFor(),
+        stillThere: this.#netTcp === undefined ? undefined : (error, signal) => this.#stillThere(error, signal),
         clientId,
         isDurable: this.isDurable,
         openService: () => this.#service(),
@@ -168,7 +182,7 @@ export class Session implements AsyncDisposable {
   async detach (): Promise<void> {
     if (this.#isReleased) return
     this.#isReleased = true
-    await Promise.all([this.#agent.destroy(), this.#controller.close()])
+    await Promise.all([this.#agent.destroy(), this.#transport?.close?.(), ...this.#controllers.map(controller => controller.close())])
   }
 
   /** Closes an interactive session that this object created; lets go of any other. */
@@ -176,7 +190,24 @@ export class Session implements AsyncDisposable {
 
   #service (): Promise<Service> {
     // One that failed is forgotten: the next call tries anew.
-    return (this.#opened ??= openService({ agent: this.#agent, endpoint: this.endpoint, retryForMs: this.#retryForMs }).catch(error => { this.#opened = undefined; throw error }))
+    return (this.#opened ??= openService({ agent: this.#agent, endpoint: this.endpoint, netTcp: this.#transport, retryForMs: this.#retryForMs }).catch(error => { this.#opened = undefined; throw error }))
+  }
+
+  #controllerFor (): SoapCaller {
+    const [shared] = this.#controllers
+    if (this.#netTcp === undefined && shared !== undefined) return shared
+    const own = tcpCaller(`${this.#netTcp}/Controller`, { limits: NET_TCP_LIMITS, connections: 1, callsPerConnection: Infinity })
+    this.#controllers.push(own)
+    return own
+  }
+
+  /** net.tcp says only that nothing is at an address; whether the session is gone for good its head knows. */
+  async #stillThere (error: Error, signal: AbortSignal): Promise<void> {
+    if (!isSoaError(error, 'badFrame')) return
+    const { state, why = '' } = await this.status({ signal })
+    if (state !== 'Finished' && state !== 'Failed') return
+    const { code } = FAULTS.Broker_SessionFailure
+    throw new ClientError(`session ${this.id} is ${state.toLowerCase()}${why === '' ? '' : `: ${why}`}`, { fault: 'Broker_SessionFailure', code })
   }
 
   async #totals (key: string, signal?: AbortSignal): Promise<{ total: number, flushed: number } | undefined> {
@@ -204,7 +235,7 @@ export class DurableSession extends Session {
   }
 }
 
-interface SessionWays { agent: Agent, head: string, retryForMs: number, isOurs: boolean }
+interface SessionWays { agent: Agent, head: string, retryForMs: number, isOurs: boolean, transport: ConnectOptions['transport'] }
 type Reached = [info: SessionInfo, ways: SessionWays]
 
 async function open (options: SessionOptions, durable: boolean): Promise<Reached> {
@@ -219,10 +250,10 @@ async function join (id: string | number, options: ConnectOptions): Promise<Reac
   return reach(options, false, { method: 'GET', path: `sessions/${id}`, signal: options.signal, isRepeatable: true })
 }
 
-async function reach ({ head = DEFAULT_HEAD, retryForMs = DEFAULT_RETRY_FOR_MS }: ConnectOptions, isOurs: boolean, call: RestCall): Promise<Reached> {
+async function reach ({ head = DEFAULT_HEAD, retryForMs = DEFAULT_RETRY_FOR_MS, transport }: ConnectOptions, isOurs: boolean, call: RestCall): Promise<Reached> {
   // No time limits here: how long an answer may take is each call's own affair. A peer that vanished without a word is found by TCP's keep-alive.
   const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 30_000, connect: { timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 30_000 } })
-  const ways = { agent, head: head.replace(/\/+$/, ''), retryForMs, isOurs }
+  const ways = { agent, head: head.replace(/\/+$/, ''), retryForMs, isOurs, transport }
   try {
     return [await restCall<SessionInfo>(ways, call), ways]
   } catch (error) {

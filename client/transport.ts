@@ -1,9 +1,10 @@
 import type { Agent, Dispatcher } from 'undici'
 import type { Client, IHttpClient, SoapMethod } from 'soap'
-import { SOAP11 } from '../wire/soap/envelope.ts'
+import { SOAP11, type Reading } from '../wire/soap/envelope.ts'
+import { messageIdHeader } from '../wire/soap/hpc-headers.ts'
 
 /**
- * Who writes and carries the SOAP of `send` and `call`. This file is the only one that knows: give `openTransport` another default to change it.
+ * Who writes and carries the SOAP of `send` and `call` over HTTP; net-tcp-transport.ts does it over net.tcp. Give `openTransport` another default to change it.
  *
  * `soap` (node-soap) is the default: it finds the port and the operation in the WSDL, builds envelope and HTTP headers, and calls out through
  * an HTTP client of ours. Bodies are given to it as text (`_xml`) and replies are not shown to it: its own codec fails strict peers.
@@ -14,19 +15,25 @@ export type TransportKind = 'soap' | 'plain'
 export interface Exchange {
   readonly operation: string
   readonly action: string
-  /** Elements for the header, each self-contained. */
+  readonly messageId: string
+  /** Whose channel it goes on, where there are channels; undefined: that of calls, which are no client's. */
+  readonly clientId?: string | undefined
+  readonly isOneWay: boolean
+  /** Elements for the header beside the message id, each self-contained. */
   readonly headers: string
   /** The element of the body, self-contained. */
   readonly body: string
   readonly signal: AbortSignal
 }
 
-/** An HTTP answer, whatever its status. */
-export interface Answer { readonly status: number, readonly contentType: string, readonly body: Uint8Array }
+/** An HTTP answer, whatever its status; or a message of a channel, with the status that it would have over HTTP. */
+export type Answer = HttpAnswer | { readonly status: number, readonly reading: Reading | undefined }
+export interface HttpAnswer { readonly status: number, readonly contentType: string, readonly body: Uint8Array }
 
 export interface Transport {
   /** One request, one answer. Rejects only when none came: with what undici throws, or the signal's reason. */
   exchange (exchange: Exchange): Promise<Answer>
+  close? (): Promise<void>
 }
 
 export interface TransportNeeds {
@@ -46,7 +53,7 @@ export async function openTransport (needs: TransportNeeds, kind: TransportKind 
   return client && methods && needs.operations.every(name => methods.has(name)) ? soapTransport(client, methods, needs) : plainTransport(needs)
 }
 
-async function post (agent: Agent, url: string, body: string, headers: Record<string, string>, signal: AbortSignal): Promise<Answer> {
+async function post (agent: Agent, url: string, body: string, headers: Record<string, string>, signal: AbortSignal): Promise<HttpAnswer> {
   const { origin, pathname, search } = new URL(url)
   const answer: Dispatcher.ResponseData = await agent.request({ origin, path: pathname + search, method: 'POST', headers, body, signal })
   return { status: answer.statusCode, contentType: String(answer.headers['content-type'] ?? ''), body: await answer.body.bytes() }
@@ -54,8 +61,8 @@ async function post (agent: Agent, url: string, body: string, headers: Record<st
 
 function plainTransport ({ agent, endpoint }: TransportNeeds): Transport {
   return {
-    exchange ({ action, headers, body, signal }) {
-      const envelope = `<s:Envelope xmlns:s="${SOAP11}"><s:Header>${headers}</s:Header><s:Body>${body}</s:Body></s:Envelope>`
+    exchange ({ action, messageId, headers, body, signal }) {
+      const envelope = `<s:Envelope xmlns:s="${SOAP11}"><s:Header>${headers}${messageIdHeader(messageId).toString()}</s:Header><s:Body>${body}</s:Body></s:Envelope>`
       return post(agent, endpoint, envelope, { 'content-type': 'text/xml; charset=utf-8', soapaction: `"${action}"` }, signal)
     }
   }
@@ -70,7 +77,8 @@ function soapTransport (client: Client, methods: ReadonlyMap<string, SoapMethod>
   client.addSoapHeader((_method: unknown, _location: unknown, _action: unknown, args: { headers: string }) => args.headers)
   return {
     exchange (exchange) {
-      const { operation, action, headers, body, signal } = exchange
+      const { operation, action, body, signal } = exchange
+      const headers = exchange.headers + messageIdHeader(exchange.messageId).toString()
       if (body === '') return plain.exchange(exchange) // `soap` takes no text for "nothing given"
       return new Promise((resolve, reject) => {
         const passage: Passage = { signal, answered: resolve }

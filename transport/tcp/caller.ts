@@ -15,6 +15,8 @@ export interface TcpCallerOptions extends Pick<TcpClientOptions, 'limits' | 'con
 /** A connection and the calls that wait on it, by MessageID. */
 interface Line {
   readonly channel: Promise<TcpChannel>
+  /** The same once it is open: a program that waits for nothing shall end although its lines are open. */
+  open?: TcpChannel
   readonly waiting: Map<string, (result: CallResult) => void>
 }
 
@@ -43,7 +45,7 @@ export function tcpCaller (url: string, options: TcpCallerOptions): SoapCaller {
       }, over.signal),
     }
     lines.add(line)
-    line.channel.catch(() => { lines.delete(line); queue.shift()?.() })
+    line.channel.then(open => { line.open = open; open.keepsProcess(waiting.size > 0) }, () => { lines.delete(line); queue.shift()?.() })
     return line
   }
 
@@ -54,7 +56,7 @@ export function tcpCaller (url: string, options: TcpCallerOptions): SoapCaller {
       let line = [...lines].find(line => line.waiting.size < options.callsPerConnection && !line.waiting.has(messageId))
       if (line === undefined && lines.size < options.connections) line = openLine()
       // Taken in this very turn, so that no other call comes in between.
-      if (line !== undefined) { line.waiting.set(messageId, answer); return line }
+      if (line !== undefined) { line.waiting.set(messageId, answer); line.open?.keepsProcess(true); return line }
       await new Promise<void>(resolve => {
         const go = (): void => { stop.removeEventListener('abort', go); resolve() }
         queue.push(go)
@@ -91,7 +93,10 @@ export function tcpCaller (url: string, options: TcpCallerOptions): SoapCaller {
     } finally {
       disarm()
       signal.removeEventListener('abort', abort)
-      if (line?.waiting.delete(messageId) === true) queue.shift()?.()
+      if (line?.waiting.delete(messageId) === true) {
+        if (line.waiting.size === 0) line.open?.keepsProcess(false)
+        queue.shift()?.()
+      }
     }
   }
 

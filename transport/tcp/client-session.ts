@@ -39,6 +39,8 @@ const CLOSE_MS = 5000
 export interface TcpChannel extends DuplexChannel {
   /** Ends our side and resolves when the server has ended its own, or has not for 5 s. */
   close (): Promise<void>
+  /** Whether this channel alone keeps the process running; it does from the start. */
+  keepsProcess (does: boolean): void
 }
 
 /**
@@ -172,6 +174,11 @@ class ClientSession implements TcpChannel {
       if (this.#over.signal.aborted) resolve()
       else this.#over.signal.addEventListener('abort', () => resolve(), { once: true })
     })
+  }
+
+  keepsProcess (does: boolean): void {
+    if (does) this.#socket.ref()
+    else this.#socket.unref()
   }
 
   /** At once, whatever is under way. */

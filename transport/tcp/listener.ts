@@ -5,7 +5,8 @@ import type { Logger } from '../../core/log.ts'
 import { faultRecord } from '../../wire/framing/encoder.ts'
 import type { DuplexEndpoint } from '../channel.ts'
 import { MessageRoom } from './message-room.ts'
-import { ServedConnection, TCP_LIMITS, type TcpLimits, type TlsOptions } from './served-connection.ts'
+import { TCP_LIMITS, type TcpLimits } from './limits.ts'
+import { ServedConnection, type TlsOptions } from './served-connection.ts'
 
 export interface SoapOverTcp {
   /** What is at the path of a via; undefined: nothing, and the client is told so. */

@@ -10,6 +10,7 @@ import { NEGOTIATE, SSL_TLS } from '../../wire/framing/records.ts'
 import type { DuplexEndpoint } from '../channel.ts'
 import { codecFor } from './codec.ts'
 import { FramePump } from './frame-pump.ts'
+import type { TcpLimits } from './limits.ts'
 import type { MessageRoom } from './message-room.ts'
 import { ServedSession } from './served-session.ts'
 import { parseVia, type Via } from './via.ts'
@@ -31,20 +32,6 @@ export interface ServingNeeds {
   readonly clock: Clock
   readonly log: Logger
 }
-
-export interface TcpLimits {
-  /** A preamble is complete within this time. CoreWCF's default: 30 s. */
-  readonly preambleTimeoutMs: number
-  /** How long a connection may wait for its next session after End. WCF's default: 2 min. */
-  readonly idleTimeoutMs: number
-  /** How long calls in hand may go on after the client's End, and how long we wait for the client's after ours. */
-  readonly closeTimeoutMs: number
-  /** Messages of one connection that may be in hand; more are not read. */
-  readonly maxInHand: number
-  readonly maxInHandBytes: number
-}
-
-export const TCP_LIMITS: TcpLimits = { preambleTimeoutMs: 30_000, idleTimeoutMs: 120_000, closeTimeoutMs: 10_000, maxInHand: 1024, maxInHandBytes: 16_777_216 }
 
 /** What a preamble said, and who it is for. */
 interface Agreed { endpoint: DuplexEndpoint, via: Via, frame: Extract<Frame, { kind: 'preamble' }> }

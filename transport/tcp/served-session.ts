@@ -10,7 +10,7 @@ import { ChannelClosed, type DuplexChannel, type DuplexEndpoint, type DuplexSess
 import type { MessageCodec } from './codec.ts'
 import type { MessageRoom } from './message-room.ts'
 import { CoalescingWriter } from './writer.ts'
-import type { TcpLimits } from './served-connection.ts'
+import type { TcpLimits } from './limits.ts'
 import type { Via } from './via.ts'
 
 interface Needs {
