@@ -26,7 +26,7 @@ export class DotnetHost extends Caller {
 
   constructor (url: string, config: string, env: Record<string, string>) {
     super(url)
-    const own = { PATH: process.env.PATH, HOME: process.env.HOME, DOTNET_EnableDiagnostics: '0', SOA_LISTEN_URL: url, CCP_TASKINSTANCEID: '7.1', CCP_NUMCPUS: '2', CCP_SERVICE_MAXMESSAGESIZE: '2097152' }
+    const own = { PATH: process.env.PATH, HOME: process.env.HOME, DOTNET_EnableDiagnostics: '0', DOTNET_TieredPGO: '0', SOA_LISTEN_URL: url, CCP_TASKINSTANCEID: '7.1', CCP_NUMCPUS: '2', CCP_SERVICE_MAXMESSAGESIZE: '2097152' }
     this.child = spawn('dotnet', [HOST, config], { stdio: ['ignore', 'ignore', 'pipe'], env: { ...own, ...env } })
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => { this.stderr += text })
     this.exited = once(this.child, 'close').then(([code, signal]) => (code ?? signal) as number | string)

@@ -8,7 +8,7 @@ import { parseRegistration } from '../../config/service-registration.ts'
 import { loadWsdl, operationsOf } from '../../wsdl/document.ts'
 import { readBody } from '../../wsdl/schema/reader.ts'
 import { writeElement } from '../../wsdl/schema/writer.ts'
-import { SOAP, type Caller, type Reply } from '../service-host/caller.ts'
+import { Caller, SOAP, type Reply } from '../service-host/caller.ts'
 import { cases, judge, vectors } from '../wsdl/cases.ts'
 import { CLIENT, HOST, dotnet, scenario, skip } from './dotnet.ts'
 import { registration, startDotnetHost } from './dotnet-host-process.ts'
@@ -154,7 +154,7 @@ t.test('.NET host: faults', { skip }, async t => {
   t.match((await telling.call(12, action('Fail'), element('Fail', '<why>secret</why>'))).text, /<ExceptionDetail xmlns="http:\/\/schemas\.datacontract\.org\/2004\/07\/System\.ServiceModel".*<Message>secret</s)
 })
 
-t.test('.NET host: no more calls at a time than it may, one at a time in each object of the class', { skip }, async t => {
+t.test('.NET host: no more calls at a time than it may, one at a time in each object of the class; a result that cannot be written is a fault', { skip }, async t => {
   const host = await (await startDotnetHost(t, registration(t, { assembly: CLIENT, contract: 'Interop.IGauge', maxConcurrentCalls: '3' }))).ready()
   const call = async (op: string, inside = ''): Promise<string> => (await host.call(11, `urn:interop/IGauge/${op}`, `<${op} xmlns="urn:interop">${inside}</${op}>`)).text
   await Promise.all(Array.from({ length: 9 }, () => call('Wait', '<ms>30</ms>')))
@@ -162,6 +162,9 @@ t.test('.NET host: no more calls at a time than it may, one at a time in each ob
   t.equal(most, 3)
   t.equal(shared, 0)
   t.ok(made <= 3, `${made} objects`)
+  const unwritable = await call('Unwritable')
+  t.match(unwritable, /InternalServiceFault/, 'a result that cannot be written is a fault')
+  t.match(host.stderr, /the result of urn:interop\/IGauge\/Unwritable cannot be written: .*UriBuilder/)
 })
 
 t.test('.NET host: SIGTERM lets the call in progress finish, sends others away, tells the service, and ends with 0', { skip }, async t => {
@@ -178,6 +181,16 @@ t.test('.NET host: SIGTERM lets the call in progress finish, sends others away, 
   t.match(text, /<preemption xmlns="http:\/\/www\.microsoft\.com\/hpc">0</)
   t.match(text, /<\w+:TaskId>7\.1</)
   t.equal(await host.exited, 0)
+})
+
+t.test('.NET host: Exit at its controller is answered, tells the service, and ends it with 0; what else is said there is refused', { skip }, async t => {
+  const host = await (await startDotnetHost(t, DESK)).ready()
+  const controller = new Caller(`${host.url}/controller`)
+  const exit = '<Exit xmlns="http://hpc.microsoft.com/hpcservicehost/"/>'
+  t.match(await controller.call(12, 'http://hpc.microsoft.com/hpcservicehost/stay', exit), { status: 500, text: /ActionNotSupported/ })
+  t.match(await controller.call(12, 'http://hpc.microsoft.com/hpcservicehost/exit', exit), { status: 202, text: '' })
+  t.equal(await host.exited, 0)
+  t.match(host.stderr, /the desk closes/)
 })
 
 t.test('.NET host: a grace period that is over cuts calls; a call that hangs ends the host with 253, and so does no call with 0', { skip }, async t => {

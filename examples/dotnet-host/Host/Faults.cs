@@ -41,10 +41,16 @@ public static class Faults
             case FaultException fault:
                 return Said(fault, operation);
             default:
-                var reason = withDetails ? thrown.Message : "The service could not process the request because of an internal error; the log of its node says more.";
-                var said = new Fault("Receiver", new("InternalServiceFault", Dispatcher), Text(reason), Dispatcher + "/fault");
-                return withDetails ? said with { Detail = new ExceptionDetail(thrown), Serializer = new DataContractSerializer(typeof(ExceptionDetail)) } : said;
+                return Internal(thrown, withDetails);
         }
+    }
+
+    /// <summary>An exception that is no FaultException, or a result that cannot be written.</summary>
+    public static Fault Internal(Exception thrown, bool withDetails)
+    {
+        var reason = withDetails ? thrown.Message : "The service could not process the request because of an internal error; the log of its node says more.";
+        var said = new Fault("Receiver", new("InternalServiceFault", Dispatcher), Text(reason), Dispatcher + "/fault");
+        return withDetails ? said with { Detail = new ExceptionDetail(thrown), Serializer = new DataContractSerializer(typeof(ExceptionDetail)) } : said;
     }
 
     private static Fault Said(FaultException fault, Operation operation)

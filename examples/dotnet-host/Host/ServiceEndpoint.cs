@@ -7,11 +7,12 @@ using Microsoft.AspNetCore.Http.Features;
 
 namespace SoaBroker.Host;
 
-/// <summary>The service's address: POST takes a SOAP request, GET ?wsdl tells the contract.</summary>
+/// <summary>The service's address: POST takes a SOAP request, GET ?wsdl tells the contract. Below it the controller, which takes HPC Pack's IHpcServiceHost.Exit.</summary>
 public sealed class ServiceEndpoint(ServiceContract contract, Wsdl wsdl, InstancePool instances, HostLife life, HostSettings settings, Registration registration, Action<string> log)
 {
     /// <summary>Calls that wait for their turn; the broker sends maxConcurrentCalls and a few ahead, so more than this is no broker of ours.</summary>
     private const int MaxWaiting = 1000;
+    private const string ExitAction = "http://hpc.microsoft.com/hpcservicehost/exit";
     private const string Hpc = "http://www.microsoft.com/hpc";
     private static readonly BufferManager Buffers = BufferManager.CreateBufferManager(maxBufferPoolSize: 16_777_216, maxBufferSize: 1_048_576);
 
@@ -21,9 +22,11 @@ public sealed class ServiceEndpoint(ServiceContract contract, Wsdl wsdl, Instanc
     public async Task HandleAsync(HttpContext http)
     {
         var (request, response) = (http.Request, http.Response);
-        if (request.Path.Value != settings.ListenUrl.AbsolutePath) { response.StatusCode = 404; return; }
+        var isController = request.Path.Value == settings.ListenUrl.AbsolutePath.TrimEnd('/') + "/controller";
+        if (!isController && request.Path.Value != settings.ListenUrl.AbsolutePath) { response.StatusCode = 404; return; }
         try
         {
+            if (isController) { await ControlAsync(http); return; }
             if (HttpMethods.IsPost(request.Method)) await PostAsync(http);
             else if (!HttpMethods.IsGet(request.Method)) response.StatusCode = 405;
             else if (request.QueryString.Value is "?wsdl" or "?singleWsdl") await TextAsync(response, 200, "text/xml; charset=utf-8", wsdl.Write(registration.Name, $"http://{request.Host}{request.Path}"));
@@ -38,26 +41,49 @@ public sealed class ServiceEndpoint(ServiceContract contract, Wsdl wsdl, Instanc
         }
     }
 
+    /// <summary>Exit is one-way: it is answered, and then the host ends as it does on SIGTERM.</summary>
+    private async Task ControlAsync(HttpContext http)
+    {
+        var (request, response) = (http.Request, http.Response);
+        if (!HttpMethods.IsPost(request.Method)) { response.StatusCode = 405; return; }
+        var soap = SoapFormat.Of(request.ContentType).Read(await BodyAsync(request), request.ContentType!, request.Headers["SOAPAction"]);
+        if (soap.Action != ExitAction) { await ReplyAsync(response, soap, soap.Reply(Faults.ActionNotSupported(soap.Action)), http.RequestAborted); return; }
+        response.StatusCode = 202;
+        response.OnCompleted(() => { _ = life.EndGracefullyAsync(); return Task.CompletedTask; });
+    }
+
     private async Task PostAsync(HttpContext http)
     {
         var (request, response) = (http.Request, http.Response);
-        var format = SoapFormat.Of(request.ContentType);
-        var soap = format.Read(await BodyAsync(request), request.ContentType!, request.Headers["SOAPAction"]);
+        var soap = SoapFormat.Of(request.ContentType).Read(await BodyAsync(request), request.ContentType!, request.Headers["SOAPAction"]);
         using (soap.Message)
         {
-            if (await CallAsync(soap, http.RequestAborted) is not var (reply, isFault)) { response.StatusCode = 202; return; }
-            using var written = reply;
-            if (life.IsEnding) reply.Headers.Add(MessageHeader.CreateHeader("preemption", Hpc, life.Running));
-            var (contentType, bytes) = format.Write(reply, Buffers);
-            try
-            {
-                response.StatusCode = isFault ? 500 : 200; // also with SOAP 1.2: WCF's client reads no fault of any other status
-                response.ContentType = contentType;
-                response.ContentLength = bytes.Count;
-                await response.Body.WriteAsync(bytes, http.RequestAborted);
-            }
-            finally { Buffers.ReturnBuffer(bytes.Array!); }
+            if (await CallAsync(soap, http.RequestAborted) is not { } reply) { response.StatusCode = 202; return; }
+            await ReplyAsync(response, soap, reply, http.RequestAborted);
         }
+    }
+
+    private async Task ReplyAsync(HttpResponse response, SoapRequest soap, SoapReply reply, CancellationToken gone)
+    {
+        using var message = reply.Message;
+        if (life.IsEnding) message.Headers.Add(MessageHeader.CreateHeader("preemption", Hpc, life.Running));
+        string contentType;
+        ArraySegment<byte> bytes;
+        try { (contentType, bytes) = soap.Format.Write(message, Buffers); }
+        catch (Exception error) when (!reply.IsFault)
+        {
+            log($"the result of {soap.Action} cannot be written: {error}");
+            await ReplyAsync(response, soap, soap.Reply(Faults.Internal(error, registration.IncludeExceptionDetailInFaults)), gone);
+            return;
+        }
+        try
+        {
+            response.StatusCode = reply.IsFault ? 500 : 200; // also with SOAP 1.2: WCF's client reads no fault of any other status
+            response.ContentType = contentType;
+            response.ContentLength = bytes.Count;
+            await response.Body.WriteAsync(bytes, gone);
+        }
+        finally { Buffers.ReturnBuffer(bytes.Array!); }
     }
 
     /// <summary>null: nothing is to be answered.</summary>

@@ -79,6 +79,7 @@ public interface IGauge
 {
     [OperationContract] Task<int> Wait(int ms);
     [OperationContract] int[] Read();
+    [OperationContract] object Unwritable();
 }
 
 public class GaugeService : IGauge
@@ -100,4 +101,7 @@ public class GaugeService : IGauge
     }
 
     public int[] Read() => [made, most, shared];
+
+    /// <summary>No known type of the contract: only writing it tells.</summary>
+    public object Unwritable() => new UriBuilder();
 }
