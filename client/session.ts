@@ -190,7 +190,8 @@ export class Session implements AsyncDisposable {
 
   #service (): Promise<Service> {
     // One that failed is forgotten: the next call tries anew.
-    return (this.#opened ??= openService({ agent: this.#agent, endpoint: this.endpoint, netTcp: this.#transport, retryForMs: this.#retryForMs }).catch(error => { this.#opened = undefined; throw error }))
+    return (this.#opened ??= openService({ agent: this.#agent, endpoint: this.endpoint, netTcp: this.#transport, retryForMs: this.#retryForMs })
+      .catch(error => { this.#opened = undefined; throw error }))
   }
 
   #controllerFor (): SoapCaller {
