@@ -13,48 +13,51 @@ export interface Supply {
   take (leaf: Leaf, member: Member, n: number): void
 }
 
-/** Hands out all that `content` has places for, in its order. Throws Mismatch for what is missing, too much, or excluded by something else. */
-export function walk (content: Particle, model: Pick<ContentModel, 'members' | 'isPlain'>, supply: Supply): void {
-  const memberOf = (leaf: Leaf): Member => model.members.get(leaf) as Member
-  const has = (particle: Particle): boolean => particle.kind === 'element' || particle.kind === 'any' ? supply.left(memberOf(particle)) > 0 : particle.items.some(has)
-  const names = (particle: Particle): string => particle.kind === 'element' || particle.kind === 'any' ? memberOf(particle).key : particle.items.map(names).join('/')
+type Model = Pick<ContentModel, 'members' | 'isPlain'>
 
-  const leaf = (one: Leaf): void => {
-    const member = memberOf(one)
-    const { key } = member
-    const { min, max } = one
-    const left = supply.left(member)
-    const n = model.isPlain ? left : Math.min(left, max)
-    if (n < min) throw new Mismatch(n === 0 ? `lacks ${key}` : `has ${n} ${key}, but needs ${min}`)
-    if (n > max) throw new Mismatch(`has ${n} ${key}, but ${max} ${max === 1 ? 'is' : 'are'} the most`)
-    if (n > 0) supply.take(one, member, n)
+/** Hands out all that `particle` has places for, in its order. Throws Mismatch for what is missing, too much, or excluded by something else. */
+export function walk (particle: Particle, model: Model, supply: Supply): void {
+  if (particle.kind === 'element' || particle.kind === 'any') { leaf(particle, model, supply); return }
+  const { min, max } = particle
+  if (max === 1) {
+    if (min > 0 || has(particle, model, supply)) once(particle, model, supply)
+    return
   }
+  let times = 0
+  for (; times < max && has(particle, model, supply); times++) once(particle, model, supply)
+  for (; times < min; times++) once(particle, model, supply)
+}
 
-  const once = (particle: Exclude<Particle, Leaf>): void => {
-    if (particle.kind !== 'choice') {
-      for (const item of particle.items) go(item)
-      return
-    }
-    const chosen = particle.items.filter(has)
-    if (chosen.length > 1 && model.isPlain) throw new Mismatch(`has ${chosen.map(names).join(' and ')}, but only one of them is allowed`)
-    const one = chosen[0] ?? particle.items.find(canBeEmpty)
-    if (one) go(one)
-    else if (particle.items.length > 0) throw new Mismatch(`lacks one of ${particle.items.map(names).join(', ')}`)
+// Functions with all that they need as arguments, and no closures: this runs for every object of every reply.
+
+function leaf (one: Leaf, model: Model, supply: Supply): void {
+  const member = model.members.get(one) as Member
+  const { min, max } = one
+  const left = supply.left(member)
+  const n = model.isPlain ? left : Math.min(left, max)
+  if (n < min) throw new Mismatch(n === 0 ? `lacks ${member.key}` : `has ${n} ${member.key}, but needs ${min}`)
+  if (n > max) throw new Mismatch(`has ${n} ${member.key}, but ${max} ${max === 1 ? 'is' : 'are'} the most`)
+  if (n > 0) supply.take(one, member, n)
+}
+
+function once (particle: Exclude<Particle, Leaf>, model: Model, supply: Supply): void {
+  if (particle.kind !== 'choice') {
+    for (const item of particle.items) walk(item, model, supply)
+    return
   }
+  const chosen = particle.items.filter(item => has(item, model, supply))
+  if (chosen.length > 1 && model.isPlain) throw new Mismatch(`has ${chosen.map(item => names(item, model)).join(' and ')}, but only one of them is allowed`)
+  const one = chosen[0] ?? particle.items.find(canBeEmpty)
+  if (one) walk(one, model, supply)
+  else if (particle.items.length > 0) throw new Mismatch(`lacks one of ${particle.items.map(item => names(item, model)).join(', ')}`)
+}
 
-  const go = (particle: Particle): void => {
-    if (particle.kind === 'element' || particle.kind === 'any') { leaf(particle); return }
-    const { min, max } = particle
-    if (max === 1) {
-      if (min > 0 || has(particle)) once(particle)
-      return
-    }
-    let times = 0
-    for (; times < max && has(particle); times++) once(particle)
-    for (; times < min; times++) once(particle)
-  }
+function has (particle: Particle, model: Model, supply: Supply): boolean {
+  return particle.kind === 'element' || particle.kind === 'any' ? supply.left(model.members.get(particle) as Member) > 0 : particle.items.some(item => has(item, model, supply))
+}
 
-  go(content)
+function names (particle: Particle, model: Model): string {
+  return particle.kind === 'element' || particle.kind === 'any' ? (model.members.get(particle) as Member).key : particle.items.map(item => names(item, model)).join('/')
 }
 
 function canBeEmpty (particle: Particle): boolean {

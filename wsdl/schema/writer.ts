@@ -17,7 +17,7 @@ import { checkRaw } from './raw.ts'
 import { BodyReader, type Members } from './reader.ts'
 import type { SchemaSet } from './schema.ts'
 import { isSame } from './simple.ts'
-import { walk } from './turns.ts'
+import { walk, type Supply } from './turns.ts'
 
 /**
  * Where a body is written to, in namespaces instead of prefixes. `use` declares a namespace that the children need, `raw` takes markup that needs nothing
@@ -34,8 +34,33 @@ export interface BodySink {
   end (): unknown
 }
 
-/** What of one object is written so far, where members come in several places. */
-interface Bag { readonly value: Members, readonly taken: Map<string, number> | undefined }
+/** The members of one object on their way out. `taken`: how many are written so far, where members come in several places. */
+class Bag implements Supply {
+  readonly #value: Members
+  readonly #write: ValueWriter
+  readonly taken: Map<string, number> | undefined
+
+  constructor (value: Members, write: ValueWriter, isPlain: boolean) {
+    this.#value = value
+    this.#write = write
+    this.taken = isPlain ? undefined : new Map()
+  }
+
+  left ({ key, isArray }: Member): number {
+    const value = Object.hasOwn(this.#value, key) ? this.#value[key] : undefined
+    if (value === undefined) return 0
+    // A list type's value is an array too; only a member that repeats is one of items.
+    return (isArray && Array.isArray(value) ? value.length : 1) - (this.taken?.get(key) ?? 0)
+  }
+
+  take (leaf: Leaf, { key, isArray }: Member, n: number): void {
+    const value = this.#value[key]
+    const from = this.taken?.get(key) ?? 0
+    if (!isArray) this.#write.item(leaf, value, key)
+    else for (let i = from; i < from + n; i++) this.#write.item(leaf, Array.isArray(value) ? value[i] as unknown : value, `${key}[${i + 1}]`)
+    this.taken?.set(key, from + n)
+  }
+}
 
 /** Types that an untyped value is sent as where the schema says xs:anyType. Text goes without a type. */
 function guess (value: unknown): string | undefined {
@@ -168,11 +193,11 @@ class ValueWriter {
     for (const uri of model.namespaces) this.out.use(uri)
     const order = Object.hasOwn(value, '$order') && !model.keys.has('$order') ? value.$order : undefined
     if (!type.content) return
-    const bag: Bag = { value, taken: model.isPlain ? undefined : new Map() }
+    const bag = new Bag(value, this, model.isPlain)
     if (order !== undefined && bag.taken) this.#inOrder(bag, model, order)
     else {
       try {
-        walk(type.content, model, { left: member => this.#left(bag, member), take: (leaf, member, n) => this.#take(bag, leaf, member, n) })
+        walk(type.content, model, bag)
       } catch (error) {
         if (error instanceof Mismatch) this.#fail(error.message)
         throw error
@@ -180,7 +205,7 @@ class ValueWriter {
     }
     if (!bag.taken) return
     for (const member of model.members.values()) {
-      const left = this.#left(bag, member)
+      const left = bag.left(member)
       if (left > 0) this.#fail(`has ${left} ${member.key} more than the contract has places for`)
     }
   }
@@ -193,33 +218,18 @@ class ValueWriter {
       const next = stepTo(at, count, key)
       if (!next) this.#fail(`has an $order with ${key.slice(0, 60)} where the contract has none`)
       const { to } = next as { to: Position }
-      if (this.#left(bag, to.member) === 0) this.#fail(`has an $order with more ${key} than there are`)
-      this.#take(bag, to.leaf as Leaf, to.member, 1)
+      if (bag.left(to.member) === 0) this.#fail(`has an $order with more ${key} than there are`)
+      bag.take(to.leaf as Leaf, to.member, 1)
       ;[at, count] = [to, (next as { count: number }).count]
     }
     if (!at.canEnd || count < at.min) this.#fail('has an $order that ends too early')
   }
 
-  /** How many of a member are not yet written. */
-  #left (bag: Bag, { key, isArray }: Member): number {
-    const value = Object.hasOwn(bag.value, key) ? bag.value[key] : undefined
-    if (value === undefined) return 0
-    // A list type's value is an array too; only a member that repeats is one of items.
-    return (isArray && Array.isArray(value) ? value.length : 1) - (bag.taken?.get(key) ?? 0)
-  }
-
-  #take (bag: Bag, leaf: Leaf, { key, isArray }: Member, n: number): void {
-    const value = bag.value[key]
-    const items = isArray && Array.isArray(value) ? value as readonly unknown[] : [value]
-    const from = bag.taken?.get(key) ?? 0
-    for (let i = from; i < from + n; i++) {
-      const label = isArray ? `${key}[${i + 1}]` : key
-      // An item that is undefined is a hole in an array; a nil is the nearest thing that keeps the others in their places.
-      if (leaf.kind === 'element') this.element(leaf.element, items[i] === undefined ? null : items[i], label)
-      else if (typeof items[i] === 'string') this.#markup(items[i] as string, undefined, leaf)
-      else this.#fail('has an $xml that is no text')
-    }
-    bag.taken?.set(key, from + n)
+  /** One item of a member, or the only one. One that is undefined is a hole in an array; a nil is the nearest thing that keeps the others in their places. */
+  item (leaf: Leaf, value: unknown, label: string): void {
+    if (leaf.kind === 'element') this.element(leaf.element, value === undefined ? null : value, label)
+    else if (typeof value === 'string') this.#markup(value, undefined, leaf)
+    else this.#fail('has an $xml that is no text')
   }
 
   /** Puts in markup: the inside of `element`, or one element that `wildcard` lets through. Both are checked as far as the contract knows them. */
