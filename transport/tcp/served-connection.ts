@@ -8,6 +8,7 @@ import { END, faultRecord, PREAMBLE_ACK, UPGRADE_RESPONSE } from '../../wire/fra
 import { framingError, framingFault } from '../../wire/framing/faults.ts'
 import { NEGOTIATE, SSL_TLS } from '../../wire/framing/records.ts'
 import type { DuplexEndpoint } from '../channel.ts'
+import { whyNotTrusted } from './client-certificate.ts'
 import { codecFor } from './codec.ts'
 import { FramePump } from './frame-pump.ts'
 import type { TcpLimits } from './limits.ts'
@@ -120,9 +121,9 @@ export class ServedConnection {
     secure.on('error', error => log.debug({ err: error }, 'TLS failed'))
     await new Promise<void>((resolve, reject) => {
       secure.once('secure', () => {
-        const refusal = tls.clientCertificate === 'required' && !secure.authorized ? secure.authorizationError ?? new Error('no client certificate') : undefined
+        const refusal = tls.clientCertificate === 'required' ? whyNotTrusted(secure) : undefined
         if (refusal === undefined) resolve()
-        else { secure.destroy(); reject(refusal instanceof Error ? refusal : new Error(String(refusal))) }
+        else { secure.destroy(); reject(refusal) }
       })
       secure.once('close', () => reject(new Error('the connection ended within the TLS handshake')))
     })

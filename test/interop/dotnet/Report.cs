@@ -56,5 +56,7 @@ public static class Same
             Check(field.GetValue(expected), field.GetValue(actual), $"{at}/{field.Name}");
     }
 
-    private static string Text(object? value) => value is null ? "null" : JsonSerializer.Serialize(value, value.GetType());
+    private static readonly JsonSerializerOptions Fields = new() { IncludeFields = true };
+
+    private static string Text(object? value) => value is null ? "null" : JsonSerializer.Serialize(value, value.GetType(), Fields);
 }

@@ -35,7 +35,7 @@ public sealed class Responses : IDisposable
     public Pushed Next()
     {
         using var limit = new CancellationTokenSource(TimeSpan.FromSeconds(60));
-        return arrived.Reader.ReadAsync(limit.Token).AsTask().GetAwaiter().GetResult();
+        try { return arrived.Reader.ReadAsync(limit.Token).AsTask().GetAwaiter().GetResult(); } catch (ChannelClosedException error) when (error.InnerException is not null) { throw error.InnerException; }
     }
 
     /// <summary>What is there now.</summary>
