@@ -84,7 +84,8 @@ export async function relayListener (options: RelayOptions): Promise<RelayListen
     async close (graceMs = 0) {
       server.close()
       const cut = setTimeout(() => { for (const socket of ours) socket.destroy() }, graceMs)
-      while (ours.size > 0) await once([...ours][0] as Socket, 'close')
+      // Not events.once: that rejects when the socket breaks, and one that does is gone as well as any.
+      while (ours.size > 0) await new Promise(resolve => { ([...ours][0] as Socket).once('close', resolve) })
       clearTimeout(cut)
     }
   }

@@ -262,6 +262,18 @@ t.test('closing lets the request in hand finish and takes no other', async t => 
   await closing
 })
 
+t.test('closing is not upset by a sender that breaks off meanwhile', async t => {
+  const { url, port, close } = await listening(t)
+  const half = connect(port, '127.0.0.1')
+  half.on('error', () => {})
+  half.write('POST /svc HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 100\r\n\r\n<s:')
+  await post(url.replace('svc', 'nowhere'), '', {})
+  const closing = close(60_000)
+  half.end() // in the middle of its body: an error of the connection to the server
+  half.resume()
+  await closing
+})
+
 t.test('closing cuts what does not finish in time', async t => {
   let called = (): void => {}
   const arrived = new Promise<void>(resolve => { called = resolve })

@@ -146,7 +146,8 @@ export async function closeHttp (server: Server, graceMs = 0): Promise<void> {
     for (const socket of sockets) socket.destroy() // those of which the server has not heard yet
   }, graceMs)
   try {
-    while (sockets.size > 0) await once([...sockets][0] as Socket, 'close')
+    // Not events.once: that rejects when the socket breaks, and one that does is gone as well as any.
+    while (sockets.size > 0) await new Promise(resolve => { ([...sockets][0] as Socket).once('close', resolve) })
   } finally {
     clearInterval(sweep)
     clearTimeout(cut)

@@ -73,7 +73,8 @@ export function tcpServer (options: SoapOverTcp): TcpServer {
     async close (graceMs = 0) {
       for (const connection of open.values()) connection.close()
       const cut = setTimeout(() => { for (const socket of open.keys()) socket.destroy() }, graceMs)
-      while (open.size > 0) await once([...open.keys()][0] as Socket, 'close')
+      // Not events.once: that rejects when the socket breaks, and one that does is gone as well as any.
+      while (open.size > 0) await new Promise(resolve => { ([...open.keys()][0] as Socket).once('close', resolve) })
       clearTimeout(cut)
     }
   }
