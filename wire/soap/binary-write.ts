@@ -57,7 +57,7 @@ export function writeBinaryEnvelope (envelope: Envelope, session: WriterTables |
 function write (envelope: Envelope, session: WriterTables | undefined, options: BinaryWriteOptions): Buffer {
   const scope = neededScope(envelope)
   const s = freeLetter('s', SOAP12, scope)
-  const a = freeLetter('a', WSA, scope)
+  const a = freeLetter('a', WSA, s === 's' ? scope : [...scope, [s, SOAP12]])
   out.open()
   element(s, ID.Envelope!)
   declare(s, ID[SOAP12]!)

@@ -43,7 +43,8 @@ export function otherEncoding ({ type, parameters }: ContentType): string | unde
     const mtom = type === 'application/xop+xml' || parameters.get('type')?.toLowerCase() === 'application/xop+xml'
     return `${mtom ? 'MTOM' : 'SOAP with attachments'} is not supported: binary values go as base64 inside the envelope; of WCF, messageEncoding="Text"`
   }
-  if (/^application\/soap\+msbin(?:1|session1)(?:\+(?:gzip|deflate))?$/.test(type)) return "WCF's binary encoding is not served over HTTP: messageEncoding=\"Text\", or net.tcp"
+  if (/^application\/soap\+msbin1\+(?:gzip|deflate)$/.test(type)) return "WCF's packed binary encoding is not served: compressionFormat=\"None\" (HTTP's own Content-Encoding is)"
+  if (type.startsWith('application/soap+msbinsession1')) return "WCF's binary encoding with a session's table needs a channel: net.tcp or a WebSocket; a request of its own is application/soap+msbin1"
   return undefined
 }
 
