@@ -37,3 +37,15 @@ export function answering (endpoint: SoapEndpoint, channel: DuplexChannel, log: 
 
 /** The same as what is at a path. */
 export const answeringEndpoint = (endpoint: SoapEndpoint, log: Logger): DuplexEndpoint => ({ limits: endpoint.limits, open: channel => answering(endpoint, channel, log) })
+
+/** The same for what is found by a path: one for each endpoint. */
+export function answeringEndpoints (route: (path: string) => SoapEndpoint | undefined, log: Logger): (path: string) => DuplexEndpoint | undefined {
+  const made = new WeakMap<SoapEndpoint, DuplexEndpoint>()
+  return path => {
+    const endpoint = route(path)
+    if (endpoint === undefined) return undefined
+    let duplex = made.get(endpoint)
+    if (duplex === undefined) made.set(endpoint, duplex = answeringEndpoint(endpoint, log))
+    return duplex
+  }
+}

@@ -1,8 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { isSoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { SoapEndpoint } from '../../transport/channel.ts'
 import { soapRequestListener } from '../../transport/http/listener.ts'
+import { requestBytes } from '../../transport/http/upgrade.ts'
+import { introduction } from '../../transport/introduction.ts'
+import { pass } from '../../transport/pass.ts'
 import { asSoaError, toProblem } from '../problem.ts'
 import type { SessionRaising } from './session-raising.ts'
 import { isUnknownThere } from './worker-link.ts'
@@ -17,9 +21,9 @@ export interface FrontDoorNeeds {
   log: Logger
 }
 
-/** `/1730412/Http…`: the session's id; undefined for any other path. */
+/** `/1730412/Http…`, `/1730412/NetHttp…`: the session's id; undefined for any other path. */
 export function sessionIn (path: string): string | undefined {
-  return idIn(/^\/([1-9]\d{0,9})\/Http(?=[/?]|$)/i, path)
+  return idIn(/^\/([1-9]\d{0,9})\/(?:Net)?Http(?=[/?]|$)/i, path)
 }
 
 /** `/1730412/NetTcp…`: the same for a via. */
@@ -68,6 +72,17 @@ export class FrontDoor {
       if (res.headersSent) res.destroy()
       else soapRequestListener({ route: () => refusing(error, limits), log })(req, res, false)
     })
+    return true
+  }
+
+  /** The same for a WebSocket, which is passed on with its connection; false: it is for no session that anybody serves. */
+  async takeWebSocket (req: IncomingMessage, socket: Socket, head: Buffer): Promise<boolean> {
+    const { log } = this.#needs
+    const to = await this.socketOf((req.url ?? '').replace(/\?.*$/s, ''))
+    // By a worker's word it comes back here: a session that its worker does not have would go round and round.
+    if (to === undefined || socket.remoteFamily === undefined) return false
+    socket.unshift(requestBytes(req, head, { isUpgrade: true }))
+    pass(socket, to, { introduction: introduction(socket), unreachable: () => socket.destroy(), log })
     return true
   }
 

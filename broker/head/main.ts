@@ -22,7 +22,9 @@ import { RedisTimers } from '../../store/redis-timers.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
 import { baseUrls } from '../../transport/http/base-url.ts'
 import { forward } from '../../transport/http/forward.ts'
-import { CLOCKS, soapRequestListener } from '../../transport/http/listener.ts'
+import { CLOCKS, serveWebSockets, soapRequestListener } from '../../transport/http/listener.ts'
+import type { WebSocketDoor } from '../../transport/http/web-socket.ts'
+import { answeringEndpoints } from '../../transport/answering.ts'
 import { relayListener } from '../../transport/relay.ts'
 import { tlsFrom } from '../../transport/tcp/tls.ts'
 import { addresses, type ListeningPorts } from './addresses.ts'
@@ -172,6 +174,8 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     const ports: ListeningPorts = { http: 0, netTcp: 0, brokerLauncher: 0 }
     const told = addresses(settings, ports)
     const soap = launchers({ launcher, raising, sessions, services, settings, addresses: told, clusterName: prefix, log: room('launchers') })
+    const channels = answeringEndpoints(soap, room('launchers'))
+    let webSockets: WebSocketDoor | undefined
     const app = life.own(await restServer({
       launcher,
       raising,
@@ -186,7 +190,9 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       server: handle => {
         const { maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes } = settings
         const ours = soapRequestListener({ route: soap, fallback: handle, baseUrl, maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes, log: room('launchers') })
-        return createServer(CLOCKS, (req, res) => { if (!door.take(req, res, req.socket.remoteFamily === undefined)) ours(req, res, false) })
+        const server = createServer(CLOCKS, (req, res) => { if (!door.take(req, res, req.socket.remoteFamily === undefined)) ours(req, res, false) })
+        webSockets = serveWebSockets(server, { route: channels, fallback: (req, socket, head) => door.takeWebSocket(req, socket, head), baseUrl, maxReceivingBytes, log: room('launchers') })
+        return server
       },
       beside: app => {
         healthRoutes(app, {
@@ -202,6 +208,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       log: room('rest')
     }), app => app.close())
 
+    life.own(webSockets, webSockets => webSockets?.close(RELAY_GRACE_MS))
     await app.listen({ path: headSocket })
     // Last, and so closed first: nobody is let in before there is someone to serve them.
     const relay = life.own(await relayListener({
@@ -221,7 +228,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     }
     const { host, port, sessionLauncherPort = port, brokerLauncherPort = port } = netTcp
     const wanted = [...new Set([port, sessionLauncherPort, brokerLauncherPort])]
-    const tcp = life.own(await netTcpDoor({ host, ports: wanted, socketOf: path => door.netTcpSocketOf(path), launchers: soap, settings, log: room('net.tcp') }), tcp => tcp.close())
+    const tcp = life.own(await netTcpDoor({ host, ports: wanted, socketOf: path => door.netTcpSocketOf(path), launchers: channels, settings, log: room('net.tcp') }), tcp => tcp.close())
     const picked = (asked: number): number => tcp.ports[wanted.indexOf(asked)] as number
     Object.assign(ports, { netTcp: picked(port), brokerLauncher: picked(brokerLauncherPort) })
     const brokers = `net.tcp://${authority(host, ports.netTcp)}`

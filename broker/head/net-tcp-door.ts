@@ -1,7 +1,6 @@
 import { Lifetime } from '../../core/lifetime.ts'
 import type { Logger } from '../../core/log.ts'
-import { answeringEndpoint } from '../../transport/answering.ts'
-import type { DuplexEndpoint, SoapEndpoint } from '../../transport/channel.ts'
+import type { DuplexEndpoint } from '../../transport/channel.ts'
 import { tcpServer, type SoapOverTcp } from '../../transport/tcp/listener.ts'
 import { tcpRelay } from '../../transport/tcp/relay.ts'
 import { tlsFrom, type TlsSettings } from '../../transport/tcp/tls.ts'
@@ -13,7 +12,7 @@ export interface NetTcpDoorNeeds {
   /** Unix socket of the worker that serves the session of a path over net.tcp; undefined: it is of no session, or nobody serves it. */
   socketOf: (path: string) => Promise<string | undefined>
   /** What is served by the head itself. */
-  launchers: (path: string) => SoapEndpoint | undefined
+  launchers: (path: string) => DuplexEndpoint | undefined
   settings: TlsSettings & { maxReceivingBytes: number }
   log: Logger
 }
@@ -30,15 +29,7 @@ const GRACE_MS = 1000
 /** The head's side of net.tcp: the via of each connection says who gets it. Brokers are at their workers, HPC Pack's launchers here. */
 export async function netTcpDoor ({ host, ports, socketOf, launchers, settings, log }: NetTcpDoorNeeds): Promise<NetTcpDoor> {
   const life = new Lifetime()
-  const endpoints = new WeakMap<SoapEndpoint, DuplexEndpoint>()
-  const served = (path: string): DuplexEndpoint | undefined => {
-    const endpoint = launchers(path)
-    if (endpoint === undefined) return undefined
-    let duplex = endpoints.get(endpoint)
-    if (duplex === undefined) endpoints.set(endpoint, duplex = answeringEndpoint(endpoint, log))
-    return duplex
-  }
-  const options: SoapOverTcp = { route: served, tls: tlsFrom(settings), maxReceivingBytes: settings.maxReceivingBytes, log }
+  const options: SoapOverTcp = { route: launchers, tls: tlsFrom(settings), maxReceivingBytes: settings.maxReceivingBytes, log }
   const server = life.own(tcpServer(options), server => server.close(GRACE_MS))
   const picked: number[] = []
   try {
@@ -48,7 +39,7 @@ export async function netTcpDoor ({ host, ports, socketOf, launchers, settings, 
         port,
         server,
         async decide (path) {
-          if (served(path) !== undefined) return { here: true }
+          if (launchers(path) !== undefined) return { here: true }
           const to = await socketOf(path)
           return to === undefined ? undefined : { to }
         },

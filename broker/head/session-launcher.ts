@@ -86,15 +86,25 @@ export class SessionLauncher {
   async show (sessionId: string): Promise<SessionSeen> {
     const record = await this.#record(sessionId)
     if (record.worker === undefined && !canBeRaised(record)) return { record, view: undefined }
-    let worker: Worker
-    try {
-      worker = await this.#needs.raising.locate(sessionId)
-    } catch (error) {
-      const now = await this.#record(sessionId)
-      if (after(now.state, 'served') !== undefined && now.state !== 'Canceled') throw error // it ought to be served, so this is news
-      return { record: now, view: undefined } // over: shown as it is
+    let last: Worker | undefined
+    for (;;) {
+      let worker: Worker
+      try {
+        const { raising } = this.#needs
+        worker = last === undefined ? await raising.locate(sessionId) : await raising.mend(sessionId, last)
+      } catch (error) {
+        const now = await this.#record(sessionId)
+        if (after(now.state, 'served') !== undefined && now.state !== 'Canceled') throw error // it ought to be served, so this is news
+        return { record: now, view: undefined } // over: shown as it is
+      }
+      try {
+        return await this.#seen(sessionId, worker)
+      } catch (error) {
+        if (!isUnreachable(error)) throw error
+        if (last !== undefined) throw new SoaError('Broker_BrokerUnavailable', { sessionId }, { cause: error })
+        last = worker // it has died since it was located, and nobody has noticed yet
+      }
     }
-    return this.#seen(sessionId, worker)
   }
 
   /** A page of sessions as they are; nothing is raised for it. A worker that does not answer costs its sessions their live half only. */

@@ -109,7 +109,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
 
   const endpoints = new WeakMap<object, { front: SoapEndpoint, control: SoapEndpoint }>()
   const route = (path: string): SoapEndpoint | undefined => {
-    const [, id, isController] = /^\/(\d+)\/Http(\/Controller)?\/?$/i.exec(path) ?? []
+    const [, id, isController] = /^\/(\d+)\/(?:Net)?Http(\/Controller)?\/?$/i.exec(path) ?? []
     const session = id === undefined ? undefined : sessions.get(id)
     if (session === undefined) return undefined
     let pair = endpoints.get(session)
@@ -124,19 +124,22 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     if (id !== undefined && sessions.get(id) !== undefined) { res.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end(`nothing is at this path; session ${id} is at /${id}/Http\n`); return }
     void forward(req, res, { socketPath: spec.headSocket, baseUrl: baseUrl(req) })
   }
-  const { maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes } = settings
-  const soap = life.own(await listenHttp({
-    listen: { path: spec.socket }, takesIntroductions: true, route, fallback, baseUrl, maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes, log
-  }), soap => soap.close(2000))
   const channels = new WeakMap<object, DuplexEndpoints>()
-  const routeVia = (path: string): DuplexEndpoint | undefined => {
-    const [, id, part = ''] = /^\/(\d+)\/NetTcp(?:\/(Controller|GetResponse))?\/?$/i.exec(path) ?? []
+  /** What stands behind a path of channels, `/{id}/NetTcp…` or `/{id}/NetHttp…`. */
+  const channelAt = (pattern: RegExp) => (path: string): DuplexEndpoint | undefined => {
+    const [, id, part = ''] = pattern.exec(path) ?? []
     const session = id === undefined ? undefined : sessions.get(id)
     if (session === undefined) return undefined
     let endpoints = channels.get(session)
     if (endpoints === undefined) channels.set(session, endpoints = duplexEndpoints(session, log))
     return { '': endpoints.front, controller: endpoints.control, getresponse: endpoints.responses }[part.toLowerCase()]
   }
+  const webSockets = { route: channelAt(/^\/(\d+)\/NetHttp(?:\/(Controller|GetResponse))?\/?$/i) }
+  const { maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes } = settings
+  const soap = life.own(await listenHttp({
+    listen: { path: spec.socket }, takesIntroductions: true, route, fallback, webSockets, baseUrl, maxReceivingBytes, receiveIdleTimeoutMs, paceGraceMs, gzipFromBytes, log
+  }), soap => soap.close(2000))
+  const routeVia = channelAt(/^\/(\d+)\/NetTcp(?:\/(Controller|GetResponse))?\/?$/i)
   life.own(await listenTcp({ listen: { path: spec.netTcp }, route: routeVia, tls: tlsFrom(settings), maxReceivingBytes, log }), listener => listener.close(2000))
   const control = controlServer(desk, log)
   await new Promise<void>((resolve, reject) => { control.once('error', reject); control.listen(spec.control, resolve) })

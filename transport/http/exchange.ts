@@ -1,8 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isSoaError, SoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
+import { MSBIN1 } from '../../wire/framing/records.ts'
+import { readBinaryEnvelope } from '../../wire/soap/binary.ts'
+import { writeBinaryEnvelope } from '../../wire/soap/binary-write.ts'
 import { contentTypeOf, httpAction, otherEncoding, parseContentType, soapOfMediaType } from '../../wire/soap/encoding.ts'
-import { SOAP11, SOAP12, type Reading, type SoapVersion } from '../../wire/soap/envelope.ts'
+import { SOAP11, SOAP12, type Envelope, type Reading, type SoapVersion } from '../../wire/soap/envelope.ts'
 import { hasFault } from '../../wire/soap/fault-body.ts'
 import { toFault } from '../../wire/soap/fault.ts'
 import { readEnvelope } from '../../wire/soap/read.ts'
@@ -53,7 +56,8 @@ export async function exchange (request: IncomingMessage, response: ServerRespon
   const caller = new Caller(response)
 
   const contentType = parseContentType(request.headers['content-type'] ?? '')
-  const soap = soapOfMediaType(contentType.type)
+  const isBinary = contentType.type === MSBIN1
+  const soap = isBinary ? 12 : soapOfMediaType(contentType.type)
   if (soap === undefined) {
     const other = otherEncoding(contentType)
     sentence(request, response, 415, new SoaError('badMediaType', { mediaType: contentType.type.slice(0, 100) || '(none)' }).message + (other === undefined ? '' : ` (${other})`))
@@ -73,17 +77,20 @@ export async function exchange (request: IncomingMessage, response: ServerRespon
     if (arrival.expectsContinue) response.writeContinue()
     const bytes = await receive(request, { coding, maxMessageSize, idleMs: needs.receiveIdleTimeoutMs, paceGraceMs: needs.paceGraceMs, room }).finally(() => room.release())
     try {
-      reading = readEnvelope(bytes, { limits: endpoint.limits, soap, soapAction: httpAction(contentType, headerText(request, 'soapaction')), charset: contentType.parameters.get('charset') })
+      const soapAction = httpAction(contentType, headerText(request, 'soapaction'))
+      reading = isBinary
+        ? readBinaryEnvelope(bytes, undefined, { limits: endpoint.limits, soapAction })
+        : readEnvelope(bytes, { limits: endpoint.limits, soap, soapAction, charset: contentType.parameters.get('charset') })
     } catch (error) {
       // Who never meant SOAP gets HTTP's own answer; who did gets a fault, for his software shows him nothing else.
-      if (isSoaError(error, 'badEnvelope') && !mentionsSoap(bytes)) {
+      if (!isBinary && isSoaError(error, 'badEnvelope') && !mentionsSoap(bytes)) {
         sentence(request, response, 400, error.message)
         return
       }
       throw error
     }
     const reply = await endpoint.handle({ path: arrival.path, baseUrl: arrival.baseUrl, reading, get signal () { return caller.signal } })
-    if (!response.destroyed) answer(request, response, reply, reading, needs.gzipFromBytes)
+    if (!response.destroyed) answer(request, response, reply, reading, isBinary, needs.gzipFromBytes)
   } catch (error) {
     if (error instanceof Gone || response.destroyed) {
       log.debug({ path: arrival.path, err: error }, 'the caller left before the answer')
@@ -92,11 +99,11 @@ export async function exchange (request: IncomingMessage, response: ServerRespon
     }
     if (!isSoaError(error)) log.error({ path: arrival.path, action: reading?.envelope.action, err: error }, 'a request failed in a way it should not')
     else log.debug({ path: arrival.path, action: reading?.envelope.action, err: error }, 'a request was refused')
-    refuse(request, response, error, reading, reading?.envelope.soap ?? soap)
+    refuse(request, response, error, reading, reading?.envelope.soap ?? soap, isBinary)
   }
 }
 
-function answer (request: IncomingMessage, response: ServerResponse, reply: SoapReply, reading: Reading, gzipFromBytes: number): void {
+function answer (request: IncomingMessage, response: ServerResponse, reply: SoapReply, reading: Reading, isBinary: boolean, gzipFromBytes: number): void {
   if ('oneWay' in reply) {
     response.writeHead(202, { 'content-length': 0 }).end()
     return
@@ -104,15 +111,24 @@ function answer (request: IncomingMessage, response: ServerResponse, reply: Soap
   const { messageId, soap } = reading.envelope
   // Whatever the envelope was a reply to before, on this connection it is the reply to this request.
   const envelope = { ...reply.envelope, relatesTo: messageId }
-  const parts = writeParts(envelope, { soap, addressing: reading.addressed ? 'wsa' : 'omit' })
-  sendBody(request, response, (reply.isFault ?? hasFault(envelope)) ? 500 : 200, { 'content-type': contentTypeOf(soap, envelope.action) }, parts, gzipFromBytes)
+  const isFault = reply.isFault ?? hasFault(envelope)
+  const parts = isBinary ? [binary(envelope, reading.addressed, isFault)] : writeParts(envelope, { soap, addressing: reading.addressed ? 'wsa' : 'omit' })
+  sendBody(request, response, isFault ? 500 : 200, { 'content-type': isBinary ? MSBIN1 : contentTypeOf(soap, envelope.action) }, parts, gzipFromBytes)
 }
 
-function refuse (request: IncomingMessage, response: ServerResponse, error: unknown, reading: Reading | undefined, soap: SoapVersion): void {
-  const addressed = reading?.addressed ?? false
+/** As WCF's binary encoder without a session. Who does not address gets no addressing back (its MessageVersion.Soap12). */
+function binary (envelope: Envelope, addressed: boolean, isFault: boolean): Buffer {
+  return addressed
+    ? writeBinaryEnvelope(envelope, undefined, { isFault })
+    : writeBinaryEnvelope({ ...envelope, action: '', messageId: undefined, relatesTo: undefined }, undefined, { isFault: false })
+}
+
+function refuse (request: IncomingMessage, response: ServerResponse, error: unknown, reading: Reading | undefined, soap: SoapVersion, isBinary: boolean): void {
+  // What cannot be read is taken for what the encoding is mostly used with.
+  const addressed = reading?.addressed ?? isBinary
   const fault = toFault(error, { soap, addressed, relatesTo: reading?.envelope.messageId, requestAction: reading?.envelope.action || undefined })
-  const body = writeEnvelope(fault, { soap, addressing: addressed ? 'wsa' : 'omit' })
-  const contentType = contentTypeOf(soap, fault.action)
+  const body = isBinary ? binary(fault, addressed, true) : writeEnvelope(fault, { soap, addressing: addressed ? 'wsa' : 'omit' })
+  const contentType = isBinary ? MSBIN1 : contentTypeOf(soap, fault.action)
   if (!mayStillSend(request)) response.writeHead(500, { 'content-type': contentType, 'content-length': body.length }).end(body)
   else lastWord(request, response, 500, contentType, body)
 }

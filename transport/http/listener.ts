@@ -8,6 +8,8 @@ import { baseUrls } from './base-url.ts'
 import { exchange, sentence } from './exchange.ts'
 import { PACE_GRACE_MS } from './receive.ts'
 import { ReceivingBytes } from './receiving-bytes.ts'
+import { isForWebSocket, requestBytes } from './upgrade.ts'
+import { webSocketDoor, type SoapOverWebSocket, type WebSocketDoor } from './web-socket.ts'
 
 export interface SoapOverHttp {
   /** What is at a path (without query, as sent); undefined: not SOAP, or not here. */
@@ -25,6 +27,8 @@ export interface SoapOverHttp {
   readonly paceGraceMs?: number
   /** Replies of this size on are packed for callers that accept gzip; 0: none. Default 8 KiB. */
   readonly gzipFromBytes?: number
+  /** Where WebSockets are served, and what becomes of those for other paths. Absent: nowhere. */
+  readonly webSockets?: Pick<SoapOverWebSocket, 'route' | 'fallback'>
 }
 
 export interface HttpListener {
@@ -48,6 +52,7 @@ const SWEEP_MS = 20
 
 /** Connections of servers made here, those that were handed in among them: a server knows only how many it accepted itself. */
 const open = new WeakMap<Server, Set<Socket>>()
+const doors = new WeakMap<Server, WebSocketDoor>()
 
 export interface Listening {
   readonly listen: { path: string } | { host: string, port: number }
@@ -74,10 +79,25 @@ export function soapServer (options: SoapOverHttp): Server {
   const server = createServer(CLOCKS)
   server.on('request', (request, response) => listener(request, response, false))
   server.on('checkContinue', (request, response) => listener(request, response, true))
+  const { webSockets, log, baseUrl, maxReceivingBytes } = options
+  if (webSockets !== undefined) serveWebSockets(server, { ...webSockets, log, ...(baseUrl === undefined ? {} : { baseUrl }), ...(maxReceivingBytes === undefined ? {} : { maxReceivingBytes }) })
   const sockets = new Set<Socket>()
   open.set(server, sockets)
   server.on('connection', (socket: Socket) => { sockets.add(socket); socket.once('close', () => sockets.delete(socket)) })
   return server
+}
+
+/** Channels on a server of HTTP. They end with it when `closeHttp` closes it; who closes it otherwise closes the result. */
+export function serveWebSockets (server: Server, options: SoapOverWebSocket): WebSocketDoor {
+  const door = webSocketDoor(options)
+  doors.set(server, door)
+  server.on('upgrade', (request, socket, head) => {
+    if (isForWebSocket(request)) { door.upgrade(request, socket, head); return }
+    socket.unshift(requestBytes(request, head, { isUpgrade: false }))
+    server.emit('connection', socket)
+    socket.resume()
+  })
+  return door
 }
 
 /** Answers one request; `expectsContinue` when the client waits for "100 Continue" (a server's `checkContinue` event). */
@@ -138,6 +158,7 @@ function target (url: string): { path: string, query: string } {
 export async function closeHttp (server: Server, graceMs = 0): Promise<void> {
   const sockets = open.get(server) ?? new Set<Socket>()
   server.close(() => { /* a server that only had connections handed in was never open: nothing to close */ })
+  void doors.get(server)?.close(graceMs)
   // A connection that is kept alive ends with its next answer; those that turn idle meanwhile are looked for.
   server.prependListener('request', (_, response: ServerResponse) => { if (!response.headersSent) response.setHeader('connection', 'close') })
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)

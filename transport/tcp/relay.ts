@@ -7,6 +7,7 @@ import { faultRecord } from '../../wire/framing/encoder.ts'
 import { framingFault, type FramingFault } from '../../wire/framing/faults.ts'
 import { endSoon, pass } from '../pass.ts'
 import type { TcpServer } from './listener.ts'
+import { limitSegments } from './segment-size.ts'
 import { parseVia } from './via.ts'
 
 /** The Unix socket that gets the connection for its whole life, or this process itself. */
@@ -93,6 +94,7 @@ export async function tcpRelay (options: TcpRelayOptions): Promise<TcpRelay> {
   })
   listener.listen({ host: options.host, port: options.port })
   await once(listener, 'listening')
+  if (!await limitSegments(listener)) log.info('neither perl nor python3 could set the segment size: .NET clients on this machine read large messages slowly')
   const { address, family, port } = listener.address() as AddressInfo
 
   return {

@@ -7,6 +7,7 @@ import { MODE, type Mode } from '../../wire/framing/records.ts'
 import type { Reading } from '../../wire/soap/envelope.ts'
 import { toFault } from '../../wire/soap/fault.ts'
 import { ChannelClosed, type DuplexChannel, type DuplexEndpoint, type DuplexSession, type OutgoingMessage } from '../channel.ts'
+import { MessagesInHand } from '../messages-in-hand.ts'
 import type { MessageCodec } from './codec.ts'
 import type { MessageRoom } from './message-room.ts'
 import { CoalescingWriter } from './writer.ts'
@@ -38,11 +39,7 @@ export class ServedSession implements DuplexChannel {
   readonly #over = new AbortController()
   readonly #writer: CoalescingWriter
   readonly #session: DuplexSession
-  #inHand = 0
-  #inHandBytes = 0
-  #isHeld = false
-  #leaveRoom: (() => void) | undefined
-  #drained: (() => void) | undefined
+  readonly #inHand: MessagesInHand
   #saidEnd = false
   #heardEnd = false
   #endedFirst = false
@@ -52,6 +49,7 @@ export class ServedSession implements DuplexChannel {
     this.path = needs.via.path
     this.baseUrl = needs.via.baseUrl
     this.#writer = new CoalescingWriter(needs.socket)
+    this.#inHand = new MessagesInHand(needs)
     this.#session = needs.endpoint.open(this)
   }
 
@@ -61,7 +59,7 @@ export class ServedSession implements DuplexChannel {
 
   /** One payload. What cannot be read ends the session: the tables of both sides may not be the same any more. */
   take (payload: Buffer): void {
-    const { codec, room, log } = this.#needs
+    const { codec, mode, log } = this.#needs
     let reading: Reading
     try {
       reading = codec.read(payload)
@@ -73,35 +71,13 @@ export class ServedSession implements DuplexChannel {
       return
     }
     const bytes = payload.length
-    this.#inHand++
-    this.#inHandBytes += bytes
-    room.take(bytes)
+    this.#inHand.take(bytes)
     this.#session.message(reading).then(undefined, error => {
       if (!(error instanceof ChannelClosed) && !this.#over.signal.aborted) log.error({ path: this.path, action: reading.envelope.action, err: error as Error }, 'a message failed in a way it should not')
-    }).finally(() => this.#settled(bytes))
-    this.#brake()
-  }
-
-  #settled (bytes: number): void {
-    const { room, mode } = this.#needs
-    this.#inHand--
-    this.#inHandBytes -= bytes
-    room.give(bytes)
-    if (mode === MODE.singletonUnsized && !this.#saidEnd) this.end()
-    if (this.#inHand === 0) this.#drained?.()
-    this.#brake()
-  }
-
-  /** Reading stops while too much is in hand here, or with all connections together; who has nothing in hand is always read. */
-  #brake (): void {
-    const { limits, room, hold, release } = this.#needs
-    const isOver = this.#over.signal.aborted
-    const isTooMuch = !isOver && this.#inHand > 0 && (this.#inHand >= limits.maxInHand || this.#inHandBytes >= limits.maxInHandBytes || room.isFull)
-    if (isTooMuch && room.isFull) this.#leaveRoom ??= room.whenFree(() => { this.#leaveRoom = undefined; this.#brake() })
-    if (isTooMuch === this.#isHeld) return
-    this.#isHeld = isTooMuch
-    if (isTooMuch) hold()
-    else release()
+    }).finally(() => {
+      if (mode === MODE.singletonUnsized && !this.#saidEnd) this.end()
+      this.#inHand.give(bytes)
+    })
   }
 
   send (message: OutgoingMessage): Promise<void> {
@@ -138,15 +114,7 @@ export class ServedSession implements DuplexChannel {
   async ended (): Promise<void> {
     const { clock, limits } = this.#needs
     this.#heardEnd = true
-    if (this.#inHand > 0) {
-      let disarm = (): void => {}
-      await new Promise<void>(resolve => {
-        this.#drained = resolve
-        disarm = clock.after(limits.closeTimeoutMs, resolve)
-        this.#over.signal.addEventListener('abort', () => resolve(), { once: true })
-      })
-      disarm()
-    }
+    await this.#inHand.drained(clock, limits.closeTimeoutMs, this.#over.signal)
     if (this.#over.signal.aborted) return
     const isFirst = !this.#saidEnd
     this.#finish(new ChannelClosed('the client has ended the channel'))
@@ -159,8 +127,7 @@ export class ServedSession implements DuplexChannel {
   #finish (reason: ChannelClosed): void {
     if (this.#over.signal.aborted) return
     this.#over.abort(reason)
-    this.#leaveRoom?.()
-    this.#brake()
+    this.#inHand.over()
     this.#session.closed?.()
   }
 }

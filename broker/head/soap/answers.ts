@@ -13,7 +13,7 @@ export const BROKER_NOT_EXIST = 'PingBroker2Result_BrokerNotExist'
 const HEARTBEAT = { ClientBrokerHeartbeatInterval: 20_000, ClientBrokerHeartbeatRetryCount: 3 }
 
 /** A list of addresses by transport scheme: NetTcp, Http, Custom, WebAPI, NetHttp, AzureStorage, and one more as HPC Pack sends it; what is not served is nil. */
-const bySchemes = (netTcp?: string, http?: string): Array<string | undefined> => [netTcp, http, undefined, undefined, undefined, undefined, undefined]
+const bySchemes = (netTcp: string | undefined, http: string | undefined, netHttp: string): Array<string | undefined> => [netTcp, http, undefined, undefined, netHttp, undefined, undefined]
 
 /**
  * Where brokers are created, by the prefix that a client asked for. HPC Pack's client says `https://` for its HTTP scheme and then calls the broker launcher over
@@ -29,13 +29,15 @@ export interface BrokerAddresses { readonly http: string, readonly netTcp: strin
 /** BrokerInitializationResult: all that a client needs to call a session's broker. */
 export function brokerInitializationResult (sessionId: string, brokerUniqueId: string, settings: Settings, { http, netTcp }: BrokerAddresses): Values {
   const overTcp = (suffix = ''): string | undefined => netTcp === undefined ? undefined : `${netTcp}/${sessionId}/NetTcp${suffix}`
+  // A WebSocket is opened at an address of HTTP, as HPC Pack tells it: .NET makes ws:// of it.
+  const netHttp = `${http}/${sessionId}/NetHttp`
   return {
-    BrokerEpr: bySchemes(overTcp(), `${http}/${sessionId}/Http`),
+    BrokerEpr: bySchemes(overTcp(), `${http}/${sessionId}/Http`, netHttp),
     BrokerUniqueId: brokerUniqueId,
     ...HEARTBEAT,
-    ControllerEpr: bySchemes(overTcp('/Controller'), `${http}/${sessionId}/Http/Controller`),
+    ControllerEpr: bySchemes(overTcp('/Controller'), `${http}/${sessionId}/Http/Controller`, `${netHttp}/Controller`),
     MaxMessageSize: settings.maxMessageSize,
-    ResponseEpr: bySchemes(overTcp('/GetResponse')), // over HTTP responses are pulled from the controller
+    ResponseEpr: bySchemes(overTcp('/GetResponse'), undefined, `${netHttp}/GetResponse`), // over HTTP responses are pulled from the controller
     ServiceOperationTimeout: int(settings.serviceOperationTimeout),
     SupportsMessageDetails: false,
     UseAzureQueue: false

@@ -11,14 +11,14 @@ export interface LaunchersNeeds extends Omit<SessionLauncherNeeds, 'launcher'>, 
   launcher: SessionLauncherNeeds['launcher'] & BrokerLauncherNeeds['launcher']
 }
 
-/** HPC Pack's launchers by their paths, in any case and with or without a slash behind: its addresses are Windows'. */
+/** HPC Pack's launchers by their paths, `/NetHttp` behind them too ([wire-contract] 4.1), in any case and with or without a slash at the end: its addresses are Windows'. */
 export function launchers (needs: LaunchersNeeds): (path: string) => SoapEndpoint | undefined {
   const { settings } = needs
   const endpoints: Readonly<Record<string, SoapEndpoint>> = {
     '/sessionlauncher': serveContract(SESSION_LAUNCHER, settings, told(sessionLauncherOperations(needs))),
     '/brokerlauncher': serveContract(BROKER_LAUNCHER, settings, told(brokerLauncherOperations(needs)))
   }
-  return path => endpoints[path.toLowerCase().replace(/\/$/, '')]
+  return path => endpoints[path.toLowerCase().replace(/\/$/, '').replace(/\/nethttp$/, '')]
 }
 
 /** What a worker refuses, and a worker that is gone, come to the caller as SessionFaults: they are no bugs. */
