@@ -145,7 +145,7 @@ t.test('requests by hand: each content type, action, charset, coding and framing
       ['multipart/related; type="application/xop+xml"; start="<a@b>"; start-info="text/xml"; boundary="x"', /multipart\/related is not served here; send text\/xml .*MTOM is not supported/],
       ['multipart/related; type="text/xml"; boundary=x', /SOAP with attachments is not supported/],
       ['application/xop+xml', /MTOM/],
-      ['application/soap+msbin1', /application\/soap\+msbin1 is not served here.*WCF's binary encoding/],
+      ['application/soap+msbin1+gzip', /application\/soap\+msbin1\+gzip is not served here.*WCF's packed binary encoding/],
       ['application/json', /application\/json is not served here/],
       [undefined, /\(none\) is not served here/],
     ]

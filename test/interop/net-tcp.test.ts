@@ -35,6 +35,7 @@ t.test('.NET over net.tcp, as Telepathy and HPC Pack speak it', { skip }, async 
   const at = cluster.netTcp
   await t.test('interactive sessions: both ways of reading, status, purge, refusals, faults', t => perform(t, ['telepathy', at]))
   await t.test('proxies of the service\'s own contract; what the transport refuses', t => perform(t, ['plain', at]))
+  await t.test('NetHttpBinding: the same over WebSockets, and binary over HTTP', t => perform(t, ['nethttp', at]))
   await t.test('durable sessions: one process sends and is killed, another reads', async t => {
     let durable = ''
     await perform(t, ['durable', at, 'first'], { 'kill me' (sessionId, pid) { durable = sessionId; process.kill(pid, 'SIGKILL') } })

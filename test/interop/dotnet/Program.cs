@@ -20,6 +20,7 @@ switch (args)
     case ["attach", var url, var sessionId, var clientId]: DurableScenario.Attach(report, url, sessionId, clientId); break;
     case ["kills", var url]: DurableScenario.BrokerKilled(report, url); DurableScenario.HeadKilled(report, url); break;
     case ["plain", var url]: PlainScenario.Run(report, url); RefusalScenario.Run(report, url); break;
+    case ["nethttp", var url]: NetHttpScenario.Run(report, url); break;
     case ["tls", var url, var authority, var client, var stranger]: TlsScenario.Run(report, url, authority, client, stranger); break;
     default: Console.Error.WriteLine("usage: interop.dll calc|orders|shapes|telemetry|three|desk WSDL-URL, stored WSDL-URL CLIENT-ID, proxy WSDL-URL NAMESPACE"); return 2;
 }

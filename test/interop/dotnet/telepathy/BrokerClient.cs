@@ -25,10 +25,10 @@ public sealed class BrokerClient : IDisposable
     {
         this.session = session;
         Id = clientId;
-        senders = session.Binding().BuildChannelFactory<IDuplexSessionChannel>();
+        senders = session.Channels().BuildChannelFactory<IDuplexSessionChannel>();
         senders.Open();
-        sender = senders.CreateChannel(new EndpointAddress(session.Broker.BrokerEpr![0]!));
-        controllers = new ChannelFactory<IController>(session.Binding(), new EndpointAddress(session.Broker.ControllerEpr![0]!));
+        sender = senders.CreateChannel(new EndpointAddress(session.Broker.BrokerEpr![session.Scheme]!));
+        controllers = new ChannelFactory<IController>(session.Channels(), new EndpointAddress(session.Broker.ControllerEpr![session.Scheme]!));
         Controller = controllers.CreateChannel();
     }
 
@@ -43,7 +43,7 @@ public sealed class BrokerClient : IDisposable
     {
         if (sender.State == CommunicationState.Created) sender.Open();
         var id = messageId ?? UniqueIdText.New();
-        using var message = Request(input, id, session.Broker.BrokerEpr![0]!);
+        using var message = Request(input, id, session.Broker.BrokerEpr![session.Scheme]!);
         message.Headers.Add(MessageHeader.CreateHeader("HPCServer2008_Broker_UserDataNS", Hpc, userData));
         message.Headers.Add(MessageHeader.CreateHeader("HPCServer2008_Broker_ClientIdNS", Hpc, clientId ?? Id));
         if (session.IsDurable) message.Headers.Add(MessageHeader.CreateHeader("HPCServer2008_Broker_ClientInstanceIdNS", Hpc, BatchId));

@@ -83,8 +83,27 @@ public sealed class Session(string id, bool isDurable, string brokerLauncher, Br
         };
     }
 
+    /// <summary>Which of the broker's addresses its channels use: 0 NetTcp, 4 NetHttp.</summary>
+    public int Scheme { get; init; }
+
+    /// <summary>The same session over NetHttp: WebSocket always, binary, no security ([wire-contract] 4.2).</summary>
+    public Session OverNetHttp() => new(Id, IsDurable, BrokerLauncher, Broker) { Scheme = 4 };
+
+    public Binding Channels() => Scheme == 4 ? NetHttp(WebSocketTransportUsage.Always) : Binding();
+
+    public NetHttpBinding NetHttp(WebSocketTransportUsage usage)
+    {
+        var most = (int)Broker.MaxMessageSize;
+        return new(BasicHttpSecurityMode.None)
+        {
+            CloseTimeout = TimeSpan.FromSeconds(5), ReceiveTimeout = TimeSpan.MaxValue, SendTimeout = TimeSpan.FromMilliseconds(Broker.ServiceOperationTimeout),
+            MaxReceivedMessageSize = most, MaxBufferSize = most, WebSocketSettings = { TransportUsage = usage },
+            ReaderQuotas = { MaxStringContentLength = most, MaxArrayLength = most, MaxDepth = int.MaxValue, MaxBytesPerRead = int.MaxValue, MaxNameTableCharCount = int.MaxValue },
+        };
+    }
+
     public string? Ping() => Launcher(bl => bl.PingBroker2(Id));
     public void Close() => Launcher(bl => { bl.Close(Id); return true; });
     public T Launcher<T>(Func<IBrokerLauncher, T> use) => Grid.Call(Grid.NetTcp(), BrokerLauncher, use);
-    public T Controller<T>(Func<IController, T> use) => Grid.Call(Binding(), Broker.ControllerEpr![0]!, use);
+    public T Controller<T>(Func<IController, T> use) => Grid.Call(Channels(), Broker.ControllerEpr![Scheme]!, use);
 }

@@ -58,7 +58,7 @@ public static class PlainScenario
         return true;
     }, credentials);
 
-    private static void Together(Binding binding, string address) => Grid.Call(binding, address, (IEchoSvcAsync proxy) =>
+    public static void Together(Binding binding, string address) => Grid.Call(binding, address, (IEchoSvcAsync proxy) =>
     {
         ((IClientChannel)proxy).Open();
         var texts = Enumerable.Range(0, 256).Select(i => $"call {i}").ToArray();
@@ -66,7 +66,7 @@ public static class PlainScenario
         return true;
     });
 
-    private static void FaultsOf(Binding binding, string address)
+    public static void FaultsOf(Binding binding, string address)
     {
         Grid.Call(binding, address, (IOrders proxy) =>
         {

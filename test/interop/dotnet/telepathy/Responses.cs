@@ -22,7 +22,7 @@ public sealed class Responses : IDisposable
     public Responses(Session session, string clientId)
     {
         this.clientId = clientId;
-        factory = new DuplexChannelFactory<IResponseService>(new InstanceContext(new Callback(arrived.Writer)), session.Binding(), new EndpointAddress(session.Broker.ResponseEpr![0]!));
+        factory = new DuplexChannelFactory<IResponseService>(new InstanceContext(new Callback(arrived.Writer)), session.Channels(), new EndpointAddress(session.Broker.ResponseEpr![session.Scheme]!));
         service = factory.CreateChannel();
         var channel = (ICommunicationObject)service;
         channel.Faulted += (_, _) => arrived.Writer.TryComplete(new CommunicationException("the response channel has failed"));
