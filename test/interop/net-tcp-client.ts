@@ -8,7 +8,7 @@ import { CLIENT, dotnetEnv, type Finding } from './dotnet.ts'
 /** What it asks for; its own process, should it be meant. */
 export type Deed = (sessionId: string, pid: number) => Promise<void> | void
 
-const LIMIT_MS = 120_000
+const LIMIT_MS = 240_000
 
 /**
  * Runs a scenario, makes a check of each of its lines and does what it asks for. Rejects when it ends in another way than by itself, unless a deed has killed it, and

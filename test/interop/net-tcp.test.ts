@@ -26,7 +26,7 @@ import { certificates } from './certificates.ts'
 import { skip } from './dotnet.ts'
 import { perform, type Deed } from './net-tcp-client.ts'
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 const SERVICES = 'test/interop/services'
 

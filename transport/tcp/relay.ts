@@ -94,7 +94,8 @@ export async function tcpRelay (options: TcpRelayOptions): Promise<TcpRelay> {
   })
   listener.listen({ host: options.host, port: options.port })
   await once(listener, 'listening')
-  if (!await limitSegments(listener)) log.info('neither perl nor python3 could set the segment size: .NET clients on this machine read large messages slowly')
+  // Not waited for: who connects before it is done has large segments, and all else works.
+  const limiting = limitSegments(listener).then(isSet => { if (!isSet) log.info('neither perl nor python3 could set the segment size: .NET clients on this machine read large messages slowly') })
   const { address, family, port } = listener.address() as AddressInfo
 
   return {
@@ -107,6 +108,7 @@ export async function tcpRelay (options: TcpRelayOptions): Promise<TcpRelay> {
       // Not events.once: that rejects when the socket breaks, and one that does is gone as well as any.
       while (ours.size > 0) await new Promise(resolve => { ([...ours][0] as Socket).once('close', resolve) })
       clearTimeout(cut)
+      await limiting // the program that does it holds the port
     }
   }
 }
