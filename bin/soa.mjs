@@ -13,4 +13,7 @@ if (!existsSync(entry)) {
     process.exit(3)
   }
 }
+// `npm run soa` goes to the clone's folder; paths on the command line mean the one that it was typed in.
+const { npm_lifecycle_event: script, INIT_CWD: typedIn } = process.env
+if (script === 'soa' && typedIn !== undefined && existsSync(typedIn)) process.chdir(typedIn)
 await import(entry.href)

@@ -10,7 +10,8 @@ import { dataPath } from './folders.ts'
 import { whyTaken } from './free-address.ts'
 import { HeadApi } from './head-api.ts'
 import type { Io } from './io.ts'
-import { hostAndPort } from './options.ts'
+import { environmentName, flagName } from '../config/settings.ts'
+import { hostAndPort, listenAddresses, type ListenAddress } from './options.ts'
 import { onPath } from './on-path.ts'
 
 /** `failed`: something will not work; `note`: as it stands, but worth knowing. */
@@ -36,7 +37,7 @@ export async function examine (io: Io, settings: AllSettings, head?: string): Pr
     programCheck(io, 'flock', ['--version'], 'apt-get install util-linux ("soa up" locks its data folder with it)'),
     ...(settings.redis === '' ? [{ what: 'redis', state: 'note' as const, found: 'none named (SOA_REDIS): "soa up" runs one of its own' }] : await redisChecks(settings.redis, settings.durability as Level)),
     isUp,
-    await portCheck(settings.http, isUp.state === 'ok' && new URL(head ?? here).port === String(port)),
+    ...await Promise.all(listenAddresses(settings).map(address => portCheck(address, isUp.state === 'ok' && new URL(head ?? here).port === String(port)))),
     await diskCheck(dataPath(settings, io))
   ]
 }
@@ -86,11 +87,11 @@ async function headCheck (io: Io, url: string): Promise<Check> {
   }
 }
 
-async function portCheck (http: string, isUp: boolean): Promise<Check> {
-  const taken = await whyTaken(http)
-  if (taken === undefined) return { what: `address ${http}`, state: 'ok', found: 'free' }
-  if (isUp) return { what: `address ${http}`, state: 'ok', found: 'the head has it' }
-  return { what: `address ${http}`, state: 'failed', found: taken.message, mend: 'end what has it, or choose another with --http or SOA_HTTP' }
+async function portCheck ({ address, setting }: ListenAddress, isUp: boolean): Promise<Check> {
+  const taken = await whyTaken(address)
+  if (taken === undefined) return { what: `address ${address}`, state: 'ok', found: 'free' }
+  if (isUp) return { what: `address ${address}`, state: 'ok', found: 'the head has it' }
+  return { what: `address ${address}`, state: 'failed', found: taken.message, mend: `end what has it, or choose another with ${flagName(setting)} or ${environmentName(setting)}` }
 }
 
 async function diskCheck (dataDir: string): Promise<Check> {

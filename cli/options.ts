@@ -80,15 +80,20 @@ export function netTcpAddress (settings: ProcessSettings): { host: string, port:
   return { ...bare(hostAndPort(settings.netTcp, 'netTcp')), sessionLauncherPort: sessionLauncherPort === 0 ? undefined : sessionLauncherPort, brokerLauncherPort: brokerLauncherPort === 0 ? undefined : brokerLauncherPort }
 }
 
-/** Every address that a head listens on, as HOST:PORT. */
-export function listenAddresses (settings: ProcessSettings): string[] {
-  if (settings.netTcp === 'off') return [settings.http]
+/** HOST:PORT, and the setting that says it. */
+export interface ListenAddress { readonly address: string, readonly setting: 'http' | 'netTcp' | 'sessionLauncherPort' | 'brokerLauncherPort' }
+
+/** Every address that a head listens on. */
+export function listenAddresses (settings: ProcessSettings): ListenAddress[] {
+  const http = { address: settings.http, setting: 'http' } as const
+  if (settings.netTcp === 'off') return [http]
   const { host } = hostAndPort(settings.netTcp, 'netTcp')
-  return [settings.http, settings.netTcp, ...[settings.sessionLauncherPort, settings.brokerLauncherPort].filter(port => port !== 0).map(port => `${host}:${port}`)]
+  const ports = (['sessionLauncherPort', 'brokerLauncherPort'] as const).filter(setting => settings[setting] !== 0)
+  return [http, { address: settings.netTcp, setting: 'netTcp' }, ...ports.map(setting => ({ address: `${host}:${settings[setting]}`, setting }))]
 }
 
 /** `host:port` taken apart; `[::1]:8080` for IPv6. */
-export function hostAndPort (address: string, setting: 'http' | 'netTcp' = 'http'): { host: string, port: number } {
+export function hostAndPort (address: string, setting: ListenAddress['setting'] = 'http'): { host: string, port: number } {
   const found = /^(?:(\[[0-9a-fA-F:.]+\]|[^:[\]/]+):)?(\d{1,5})$/.exec(address)
   const port = Number(found?.[2])
   if (found === null || port > 65535) throw new CommandFailed(EXIT.usage, `${flagName(setting)}: HOST:PORT is expected (127.0.0.1:8080, [::1]:8080, port 0 picks a free one${setting === 'netTcp' ? ', or off' : ''}), not ${JSON.stringify(address)}`)

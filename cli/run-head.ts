@@ -17,7 +17,7 @@ export async function runHead (io: Io, flags: Readonly<Record<string, unknown>>)
   const settings = processSettings(io, flags)
   if (settings.redis === '') throw new CommandFailed(EXIT.usage, 'a head needs a Redis, the one that its nodes use: --redis redis://HOST:6379, or SOA_REDIS. For one machine, "soa up" runs one of its own')
   for (const address of listenAddresses(settings)) {
-    refuseOpenAddress(hostAndPort(address).host, settings.insecure)
+    refuseOpenAddress(hostAndPort(address.address, address.setting).host, settings.insecure)
     await needFreeAddress(address, systemClock, io.signal)
   }
   const runDir = runFolder(settings, io)

@@ -129,8 +129,10 @@ function importsOf (text: string, path: string, refuse: (why: string) => never):
 
 /** A text file by its byte order mark: UTF-16 (as Windows tools write it) or UTF-8. */
 async function readText (path: string, refuse: (why: string, cause?: unknown) => never): Promise<string> {
-  const size = await stat(path).then(found => found.size, (error: unknown) => refuse(`${path} cannot be read: ${String((error as NodeJS.ErrnoException).code)}`, error))
-  if (size > MAX_DOCUMENT_BYTES) refuse(`${path} has ${size} bytes, the limit is ${MAX_DOCUMENT_BYTES}`)
+  const found = await stat(path).catch((error: unknown) => refuse(`${path} cannot be read: ${String((error as NodeJS.ErrnoException).code)}`, error))
+  // A device says that it has no bytes, and a pipe waits for somebody to write.
+  if (!found.isFile()) refuse(`${path} is no file`)
+  if (found.size > MAX_DOCUMENT_BYTES) refuse(`${path} has ${found.size} bytes, the limit is ${MAX_DOCUMENT_BYTES}`)
   const bytes = await readFile(path).catch((error: unknown) => refuse(`${path} cannot be read: ${String((error as NodeJS.ErrnoException).code)}`, error))
   const charset = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8'
   try {

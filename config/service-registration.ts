@@ -1,7 +1,7 @@
 import { basename, dirname, resolve } from 'node:path'
 import { SaxesParser } from 'saxes'
 import { Parser } from 'xml2js'
-import { SoaError } from '../core/errors.ts'
+import { isSoaError, SoaError } from '../core/errors.ts'
 import { settingValue } from './read-settings.ts'
 import { atMost, readBindings } from './registration-bindings.ts'
 import { Section, type Element } from './registration-section.ts'
@@ -78,6 +78,17 @@ export function nameOfFile (file: string): { name: string, version?: string | un
  */
 export function parseRegistration (xml: string, file: string, env: Environment = {}): ServiceRegistration {
   const refuse = (why: string, cause?: unknown): never => { throw new SoaError('ConfigFile_Invalid', { file, why }, { cause }) }
+  try {
+    return parse(xml, file, env, refuse)
+  } catch (error) {
+    // A setting that is out of range does not know in which file it stands.
+    return isSoaError(error, 'Broker_InvalidConfiguration') ? refuse(error.context.join(': '), error) : raise(error)
+  }
+}
+
+const raise = (error: unknown): never => { throw error }
+
+function parse (xml: string, file: string, env: Environment, refuse: (why: string, cause?: unknown) => never): ServiceRegistration {
   if (Buffer.byteLength(xml) > MAX_REGISTRATION_BYTES) refuse(`the file has ${Buffer.byteLength(xml)} bytes, the limit is ${MAX_REGISTRATION_BYTES}`)
   checkXml(xml, refuse)
   const warnings: string[] = []

@@ -13,6 +13,8 @@ Installs, builds, starts Redis, a head, a node and the sample services, prices a
 
   --exit            end after the sample; exit code 0 only if every response was right
   --http HOST:PORT  where the broker listens (default 127.0.0.1:8080; port 0 picks a free one)
+  --net-tcp HOST:PORT, --session-launcher-port PORT, --broker-launcher-port PORT
+                    the same for net.tcp (default 127.0.0.1:9091, 9090, 9087; --net-tcp off serves none; a launcher's port 0: only the first)
   --data-dir DIR    what it keeps (default data/ in the clone)
   --cores N         slots of the node (default: what the machine has, at least 4)
   --redis URL       a Redis of yours instead of one of its own
@@ -20,7 +22,7 @@ Installs, builds, starts Redis, a head, a node and the sample services, prices a
   --json            the sample's result as one JSON document on stdout
 `
 
-const OF_BROKER = ['http', 'data-dir', 'cores', 'redis']
+const OF_BROKER = ['http', 'net-tcp', 'session-launcher-port', 'broker-launcher-port', 'data-dir', 'cores', 'redis']
 
 const { exit, help, wrong, ofBroker, ofSample } = takeApart(process.argv.slice(2))
 if (help) {

@@ -1,4 +1,5 @@
 /** The user's module → one function per operation. Everything that is missing or wrong is found here, before the host listens. */
+import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { register } from 'node:module'
@@ -46,7 +47,7 @@ export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'servi
     service = (named !== '' && Object.hasOwn(module, named) ? module[named] : module.default) ?? module
     if (isClass(service)) service = new service() // eslint-disable-line new-cap
   } catch (error) {
-    throw new ServiceUnusable(existsSync(file) ? 'moduleBroken' : 'moduleMissing', `module ${file} cannot be loaded: ${error instanceof Error ? error.stack ?? error.message : String(error)}`, error)
+    throw new ServiceUnusable(existsSync(file) ? 'moduleBroken' : 'moduleMissing', `module ${file} cannot be loaded: ${whereOf(file, error)}`, error)
   }
   if (!isObject(service)) throw new ServiceUnusable('contractUnmet', `module ${file} exports neither a class nor an object, but ${service === null ? 'null' : typeof service}`)
 
@@ -96,4 +97,14 @@ function nodeSoapMethod (module: Methods, wsdl: Pick<WsdlDocument, 'services'>, 
     }
   }
   return undefined
+}
+
+/** The error as text. Of a syntax error Node tells the place only to whoever lets it end the process, so it is asked once more. */
+function whereOf (file: string, error: unknown): string {
+  if (error instanceof SyntaxError) {
+    const { stderr } = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8', timeout: 10_000, env: {} })
+    const told = stderr.split('\n    at ')[0]?.trim()
+    if (told !== undefined && told.includes('SyntaxError')) return told
+  }
+  return error instanceof Error ? error.stack ?? error.message : String(error)
 }

@@ -49,7 +49,7 @@ const NODE_EXTRA_MS = 5000
 export async function up (io: Io, flags: Readonly<Record<string, unknown>> & { services?: readonly string[] }, parts: Parts = realParts): Promise<void> {
   const { services: folders = [], ...settingFlags } = flags
   const settings = processSettings(io, settingFlags)
-  for (const address of listenAddresses(settings)) refuseOpenAddress(hostAndPort(address).host, settings.insecure)
+  for (const { address, setting } of listenAddresses(settings)) refuseOpenAddress(hostAndPort(address, setting).host, settings.insecure)
   refuseManyAddresses(settings.hostAddress)
   refuseOpenAddress(settings.hostAddress, settings.insecure)
   if (settings.redis === '' && settings.durability === 'replicas') throw new CommandFailed(EXIT.refused, 'durability replicas needs a Redis with replicas: name it with --redis; the Redis that "soa up" runs has none')

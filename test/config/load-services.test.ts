@@ -1,4 +1,5 @@
 import t from 'tap'
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findServiceFiles, loadServiceFile } from '../../config/load-services.ts'
@@ -84,4 +85,20 @@ t.test('load: files of Windows tools are read by their byte order mark, other by
 t.test('load: all registration files below a folder are found', async t => {
   const dir = t.testdir({ b: { 'B.config': '', deep: { 'C_1.0.config': '' } }, 'A.CONFIG': '', 'x.txt': '', node_modules: { 'no.config': '' }, '.git': { 'no.config': '' } })
   t.strictSame(await findServiceFiles(dir), ['A.CONFIG', 'b/B.config', 'b/deep/C_1.0.config'].map(name => join(dir, name)))
+})
+
+t.test('load: what is no file is not read: a device would have no end, and a pipe no beginning', async t => {
+  const dir = t.testdir({
+    'A.config': config('<service assembly="a.mjs"/>'),
+    'A.wsdl': wsdl('<w:import location="/dev/zero"/>'),
+    'B.config': config('<service assembly="b.mjs"/>'),
+    'B.wsdl': wsdl('<w:types><x:schema><x:import namespace="u" schemaLocation="pipe.xsd"/></x:schema></w:types>'),
+    'C.config': config('<service assembly="c.mjs"/>'),
+    'C.wsdl': wsdl('<w:import location="folder"/>'),
+    folder: {}
+  })
+  execFileSync('mkfifo', [join(dir, 'pipe.xsd')])
+  for (const [name, what] of [['A', '/dev/zero'], ['B', 'pipe.xsd'], ['C', 'folder']] as const) {
+    await t.rejects(loadServiceFile(join(dir, `${name}.config`)), { fault: 'ConfigFile_Invalid', message: new RegExp(`${what} is no file`) })
+  }
 })

@@ -39,6 +39,8 @@ export async function follow (path: string, head: string): Promise<string> {
         chmodSync(join(dir, folder, name), 0o755)
       }
     }
+    // As `npm init -y` leaves it.
+    own('.', { 'package.json': '{ "name": "page", "version": "1.0.0" }' })
     own('bin', { soa: `#!/bin/sh\nexec ${process.execPath} ${fileURLToPath(new URL('../../cli/entry.js', import.meta.url))} "$@"\n` })
     own('node_modules/soa-broker', {
       'package.json': '{ "name": "soa-broker", "type": "module", "exports": { "./client": "./client.js" } }',

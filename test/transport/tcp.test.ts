@@ -99,6 +99,17 @@ t.test('tcp: what is no SOAP is answered with a fault, and the session ends', as
   t.equal((await client.closed()).at(-1), 7)
 })
 
+t.test('tcp: nothing is taken, and nothing said, behind our own End', async t => {
+  const { port } = await serve(t)
+  const client = await raw(t, port)
+  const payload = writeEnvelope(message('1'), { addressing: 'wsa' })
+  client.say(hello('net.tcp://h/echo'), sizedEnvelope(Buffer.from('<nonsense/>')), sizedEnvelope(payload), sizedEnvelope(Buffer.from('<nonsense/>')), END)
+  const got = await client.closed()
+  t.equal(got.at(-1), 7)
+  t.equal(got.toString('latin1').split('Envelope xmlns').length - 1, 1, 'one fault')
+  t.notMatch(got.toString('latin1'), /EchoResponse/)
+})
+
 t.test('tcp: after End on both sides the connection carries another session; one for somebody else ends it without a word', async t => {
   const { port } = await serve(t)
   const client = await raw(t, port)

@@ -60,6 +60,8 @@ export class ServedSession implements DuplexChannel {
   /** One payload. What cannot be read ends the session: the tables of both sides may not be the same any more. */
   take (payload: Buffer): void {
     const { codec, mode, log } = this.#needs
+    // Behind our End nothing can be answered, so nothing is taken: a request that was stored then would be stored without a word.
+    if (this.#saidEnd) return
     let reading: Reading
     try {
       reading = codec.read(payload)
