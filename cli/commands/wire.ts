@@ -26,7 +26,7 @@ Examples:
 
 The two sides of a connection are two files, as tcpflow writes them.
 
-Exit codes: 0 all was read, 1 something in it is wrong (what could be read is printed), 2 the file is not what the options say.`)
+Exit codes: 0 all was read, 1 something in it is wrong (what could be read is printed), 2 not what the options say.`)
     .action(async (file: string, options: { from?: 'hex' | 'binary', as?: Form, records?: boolean, json?: boolean }) => {
       const { bytesOfFile, decodeWire, guessForm, linesOf } = await import('../wire-decode.ts')
       const content = await readFile(file)
