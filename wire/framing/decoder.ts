@@ -29,8 +29,9 @@ export interface DecoderOptions {
 }
 
 const EMPTY = Buffer.alloc(0)
-/** First memory for an envelope that comes in pieces; more is taken only as bytes come, so a size alone reserves nothing. */
-const FIRST_BYTES = 8192
+/** Of an envelope that comes in pieces, those of some size are kept as they are until all are there; smaller ones are put together in blocks. A size alone reserves nothing. */
+const PIECE_BYTES = 1024
+const BLOCK_BYTES = 4096
 const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 /** What the next byte is part of. */
@@ -39,7 +40,7 @@ const STEP = { code: 0, fixed: 1, size: 2, text: 3, payload: 4 } as const
 /**
  * [MC-NMF] bytes in any cut → frames. `push` a chunk, then pull with `next` until it says undefined: it wants more, or stands before an upgrade.
  * Whoever stops pulling holds the peer back; the rest waits here. Throws SoaError badFrame (faults.ts `framingFault`: what to tell the peer), and then
- * again on every call: nothing behind a broken record can be read. An envelope that lies in one chunk is not copied; else memory stays under twice of what came.
+ * again on every call: nothing behind a broken record can be read. An envelope that lies in one chunk is not copied; else memory stays near what came, and is twice that for a moment.
  */
 export class FrameDecoder {
   maxMessageSize: number
@@ -54,8 +55,11 @@ export class FrameDecoder {
   #size = 0
   #group = 0
   /** Bytes of the current text, fixed part or payload that came so far, when they came in pieces. */
-  #have: Buffer = EMPTY
+  #pieces: Buffer[] = []
   #haveBytes = 0
+  /** The last of the pieces, if it is a block: it is filled up to here. */
+  #block: Buffer = EMPTY
+  #blockBytes = 0
   /** Bytes of the current Unsized Envelope in finished chunks. */
   #unsizedBytes = 0
 
@@ -92,7 +96,8 @@ export class FrameDecoder {
       }
     } catch (error) {
       this.#failed = error
-      this.#have = this.#chunk = EMPTY
+      this.#chunk = this.#block = EMPTY
+      this.#pieces = []
       this.#at = 0
       throw error
     }
@@ -179,24 +184,36 @@ export class FrameDecoder {
     this.#at = from + here
     const view = this.#chunk.subarray(from, from + here)
     if (here === missing && this.#haveBytes === 0) return this.#complete(view)
-    this.#keep(view, isUnsized ? this.maxMessageSize : this.#size)
+    this.#keep(view, missing)
     return here === missing ? this.#complete(undefined) : undefined
   }
 
-  #keep (view: Buffer, most: number): void {
-    const bytes = this.#haveBytes + view.length
-    if (bytes > this.#have.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.min(most, Math.max(FIRST_BYTES, 2 * bytes)))
-      this.#have.copy(larger, 0, 0, this.#haveBytes)
-      this.#have = larger
+  /** @param missing bytes that are still to come, this piece's among them. */
+  #keep (piece: Buffer, missing: number): void {
+    this.#haveBytes += piece.length
+    if (piece.length >= PIECE_BYTES) {
+      this.#endBlock()
+      this.#pieces.push(piece)
+      return
     }
-    view.copy(this.#have, this.#haveBytes)
-    this.#haveBytes = bytes
+    if (piece.length > this.#block.length - this.#blockBytes) {
+      this.#endBlock()
+      this.#block = Buffer.allocUnsafeSlow(Math.min(BLOCK_BYTES, Math.max(PIECE_BYTES, missing)))
+    }
+    piece.copy(this.#block, this.#blockBytes)
+    this.#blockBytes += piece.length
+  }
+
+  #endBlock (): void {
+    if (this.#blockBytes > 0) this.#pieces.push(this.#block.subarray(0, this.#blockBytes))
+    this.#block = EMPTY
+    this.#blockBytes = 0
   }
 
   #whole (): Buffer {
-    const whole = this.#have.subarray(0, this.#haveBytes)
-    this.#have = EMPTY
+    this.#endBlock()
+    const whole = this.#pieces.length === 1 ? this.#pieces[0] as Buffer : Buffer.concat(this.#pieces, this.#haveBytes)
+    this.#pieces = []
     this.#haveBytes = 0
     return whole
   }
@@ -204,8 +221,7 @@ export class FrameDecoder {
   /** @param view the bytes, if they lay together; else they are in `have`. */
   #complete (view: Buffer | undefined): Frame | undefined {
     if (this.#code === RECORD.unsizedEnvelope) {
-      // Its only chunk stays a view until a second one comes.
-      if (view !== undefined) { this.#have = view; this.#haveBytes = view.length }
+      if (view !== undefined) { this.#pieces.push(view); this.#haveBytes += view.length }
       this.#unsizedBytes = this.#haveBytes
       this.#size = this.#group = 0
       this.#step = STEP.size
