@@ -69,7 +69,7 @@ export function caseServices (names: readonly string[] = CASE_WSDLS): Record<str
 /** Legal names that are a trap somewhere: words of languages, members of every JavaScript object, signs that no identifier may have, letters beyond ASCII. */
 export const NASTY_NAMES = ['class', 'from', 'None', 'type', 'constructor', '__proto__', 'toString', 'hasOwnProperty', 'then', 'my-name', 'a.b', '_', 'Größe', '名前'] as const
 
-const echoWsdl = (name: string, content: string): string => `<definitions xmlns="http://schemas.xmlsoap.org/wsdl/" xmlns:soap="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:t="urn:${name}" targetNamespace="urn:${name}" name="${name}">
+export const echoWsdl = (name: string, content: string): string => `<definitions xmlns="http://schemas.xmlsoap.org/wsdl/" xmlns:soap="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:t="urn:${name}" targetNamespace="urn:${name}" name="${name}">
   <types><xs:schema targetNamespace="urn:${name}" elementFormDefault="qualified">
     <xs:element name="Echo"><xs:complexType><xs:sequence>${content}</xs:sequence></xs:complexType></xs:element>
     <xs:element name="EchoResponse"><xs:complexType><xs:sequence>${content}</xs:sequence></xs:complexType></xs:element>
