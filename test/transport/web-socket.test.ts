@@ -155,7 +155,7 @@ t.test('WebSocket: what came before the client\'s Close is done before the chann
   client.socket.close(1000)
   t.match(await client.closed, { code: 1000 }, 'the Close is answered meanwhile')
   t.notOk(channel?.signal.aborted)
-  await t.rejects(channel?.send({ envelope: message('late') }), { name: 'ChannelClosed' })
+  await t.rejects(async () => { await channel?.send({ envelope: message('late') }) }, { name: 'ChannelClosed' })
   finish()
   await once(channel?.signal as AbortSignal, 'abort')
 })

@@ -40,7 +40,11 @@ const client = object({
 }, { $id: 'Client' })
 
 const task = object({
-  id: text('never used twice'), node: text('node that it runs on'), pid: { type: ['integer', 'null'], description: 'of the service host' }, state: text('Queued, Dispatching, Running, Canceling, Finishing, Finished, Failed or Canceled'), capacity: count('cores'),
+  id: text('never used twice'),
+  node: text('node that it runs on'),
+  pid: { type: ['integer', 'null'], description: 'of the service host' },
+  state: text('Queued, Dispatching, Running, Canceling, Finishing, Finished, Failed or Canceled'),
+  capacity: count('cores'),
   at: text('since when it is in this state', { format: 'date-time' }),
   exit: object({
     code: { type: ['integer', 'null'], description: 'exit status; null: it ended by a signal, or never was' },
