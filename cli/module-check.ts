@@ -15,7 +15,14 @@ export interface ModuleCheckOptions {
 /** Undefined: it can be served; else why not. Never rejects for the module's sake. */
 export async function checkModule (what: CheckedModule, { timeoutMs, signal, env, err }: ModuleCheckOptions): Promise<string | undefined> {
   const child = fork(fileURLToPath(new URL('module-check-main.js', import.meta.url)), [], {
-    cwd: dirname(what.module), env: { ...env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], signal, killSignal: 'SIGKILL', timeout: timeoutMs
+    // As a service host starts: with none of the options that this process was started with, whose paths may mean another folder.
+    execArgv: [],
+    cwd: dirname(what.module),
+    env: { ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    signal,
+    killSignal: 'SIGKILL',
+    timeout: timeoutMs
   })
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text: string) => err(text.trimEnd()))
   return await new Promise(resolve => {
