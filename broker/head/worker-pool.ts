@@ -290,7 +290,7 @@ export class WorkerPool {
     } catch (error) {
       if (this.#life.signal.aborted || !this.#members.has(member.id)) return
       member.missed++
-      if (!isWorkerAlive(member.pid, member.id)) { this.#gone(member.id, 'its process is gone'); return }
+      if (!isWorkerAlive(member.pid, member.id)) { this.#gone(member.id, 'its broker worker is gone'); return }
       this.#needs.log.warn({ workerId: member.id, missed: member.missed, err: error }, 'worker did not answer a claim')
       if (member.missed < STUCK_AFTER) return
       this.#needs.log.error({ workerId: member.id, workerPid: member.pid }, 'worker is stuck and is killed')
