@@ -6,7 +6,8 @@ import type { Transport } from './transport.ts'
 
 /** The broker cuts its pages at 16 MiB, or at one message if that is larger. */
 const MAX_PAGE_BYTES = 1024 * 1024 * 1024
-export const NET_TCP_LIMITS = { maxMessageSize: MAX_PAGE_BYTES, ...READ_LIMITS }
+/** Of messages that a client reads. */
+export const MESSAGE_LIMITS = { maxMessageSize: MAX_PAGE_BYTES, ...READ_LIMITS }
 /** The signal of each exchange is what ends it. */
 const NO_LIMIT_MS = 365 * 86_400_000
 
@@ -21,7 +22,7 @@ export function netTcpTransport (address: string, stillThere: (error: Error, sig
   const callerOf = (clientId: string | undefined): SoapCaller => {
     const key = clientId?.toLowerCase()
     let caller = callers.get(key)
-    if (caller === undefined) callers.set(key, caller = tcpCaller(address, { limits: NET_TCP_LIMITS, connections: 1, callsPerConnection: Infinity }))
+    if (caller === undefined) callers.set(key, caller = tcpCaller(address, { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity }))
     return caller
   }
   return {

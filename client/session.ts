@@ -7,8 +7,7 @@ import type { AnyContract, ContractType } from './contract-types.ts'
 import { BrokerClient, type ClientOptions } from './broker-client.ts'
 import { clientKey } from './client-id.ts'
 import { ClientError } from './errors.ts'
-import { READ_LIMITS } from './fault.ts'
-import { NET_TCP_LIMITS, netTcpTransport } from './net-tcp-transport.ts'
+import { MESSAGE_LIMITS, netTcpTransport } from './net-tcp-transport.ts'
 import { restCall, type RestCall } from './rest.ts'
 import { openService, type Service } from './service.ts'
 import type { Transport } from './transport.ts'
@@ -85,8 +84,6 @@ export interface SessionInfo {
 const DEFAULT_RETRY_FOR_MS = 60_000
 /** A pull may wait for hours, and each client may have one; the others must not wait behind them. */
 const CONTROLLER_CONNECTIONS = 256
-/** The broker cuts its pages at 16 MiB, or at one message if that is larger. */
-const MAX_PAGE_BYTES = 1024 * 1024 * 1024
 
 /**
  * A stay at a service: requests go in through broker clients, responses come out of them.
@@ -126,7 +123,7 @@ export class Session implements AsyncDisposable {
     this.#netTcp = ways.transport === 'http' ? undefined : info.endpoints.netTcp ?? undefined
     if (ways.transport === 'netTcp' && this.#netTcp === undefined) throw new SoaError('InvalidArgument', { argument: 'transport', why: 'the head serves no net.tcp (netTcp)' })
     this.#transport = this.#netTcp === undefined ? undefined : netTcpTransport(this.#netTcp, (error, signal) => this.#stillThere(error, signal))
-    if (this.#netTcp === undefined) this.#controllers.push(httpCaller(`${this.endpoint}/Controller`, { connections: CONTROLLER_CONNECTIONS, maxMessageSize: MAX_PAGE_BYTES, ...READ_LIMITS }))
+    if (this.#netTcp === undefined) this.#controllers.push(httpCaller(`${this.endpoint}/Controller`, { connections: CONTROLLER_CONNECTIONS, ...MESSAGE_LIMITS }))
   }
 
   /**
@@ -197,7 +194,7 @@ export class Session implements AsyncDisposable {
   #controllerFor (): SoapCaller {
     const [shared] = this.#controllers
     if (this.#netTcp === undefined && shared !== undefined) return shared
-    const own = tcpCaller(`${this.#netTcp}/Controller`, { limits: NET_TCP_LIMITS, connections: 1, callsPerConnection: Infinity })
+    const own = tcpCaller(`${this.#netTcp}/Controller`, { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity })
     this.#controllers.push(own)
     return own
   }

@@ -60,7 +60,7 @@ export const FAULTS = {
   // Ours: what a peer did to the wire, answered by SOAP's own fault codes or by an HTTP status.
   badEnvelope: { code: undefined, blame: 'sender', text: 'no SOAP envelope: {0}', context: ['why'] },
   overLimit: { code: undefined, blame: 'sender', text: '{0} is {2}, the limit is {1}', context: ['setting', 'limit', 'value'] },
-  badMediaType: { code: undefined, blame: 'sender', text: 'media type {0} is not served here; send text/xml (SOAP 1.1) or application/soap+xml (SOAP 1.2)', context: ['mediaType'] },
+  badMediaType: { code: undefined, blame: 'sender', text: 'media type {0} is not served here; send text/xml (SOAP 1.1), application/soap+xml (SOAP 1.2) or application/soap+msbin1 (binary)', context: ['mediaType'] },
   versionMismatch: { code: undefined, blame: 'sender', text: 'envelope namespace {0} is neither SOAP 1.1 nor SOAP 1.2', context: ['namespace'] },
   mustUnderstand: { code: undefined, blame: 'sender', text: 'header {0} must be understood and is not known here', context: ['header'] },
   actionNotSupported: { code: undefined, blame: 'sender', text: 'action {0} is not supported here', context: ['action'] },

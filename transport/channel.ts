@@ -36,7 +36,7 @@ export interface OutgoingMessage {
 }
 
 /** "Answer on the channel that this came on." [WS-Addressing 1.0 Core] 2.1 */
-export const ANONYMOUS = 'http://www.w3.org/2005/08/addressing/anonymous'
+export { ANONYMOUS } from '../wire/soap/binary-write.ts'
 
 /** A channel on which both sides speak when they like: a net.tcp session, a WebSocket. Both directions keep the order of messages. */
 export interface DuplexChannel {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server as HttpServer } from 'node:http'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Logger } from '../core/log.ts'
+import { allClosed } from './all-closed.ts'
 import { introduction } from './introduction.ts'
 import { endSoon, pass } from './pass.ts'
 
@@ -84,8 +85,7 @@ export async function relayListener (options: RelayOptions): Promise<RelayListen
     async close (graceMs = 0) {
       server.close()
       const cut = setTimeout(() => { for (const socket of ours) socket.destroy() }, graceMs)
-      // Not events.once: that rejects when the socket breaks, and one that does is gone as well as any.
-      while (ours.size > 0) await new Promise(resolve => { ([...ours][0] as Socket).once('close', resolve) })
+      await allClosed(ours)
       clearTimeout(cut)
     }
   }

@@ -216,17 +216,5 @@ export class BrokerClient {
     this.touch()
   }
 
-  view (): ClientView {
-    const { queue } = this
-    return {
-      clientId: queue.displayId,
-      state: this.#life.state,
-      status: this.status,
-      total: queue.total,
-      flushed: queue.committed,
-      processed: queue.responses,
-      faulted: queue.faults,
-      endRequests: queue.endOfMessages,
-    }
-  }
+  view (): ClientView { return this.queue.view(this.#life.state, this.status) }
 }

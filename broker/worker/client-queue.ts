@@ -2,6 +2,7 @@ import { SoaError } from '../../core/errors.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
 import type { MessageStore, StoredClient, StoredRequest, StoredResponse } from '../../store/message-store.ts'
+import type { ClientView } from '../contract.ts'
 import type { BrokerRequest, RequestQueue } from './request-queue.ts'
 import type { SessionCounters } from './counters.ts'
 import type { Settler } from './settler.ts'
@@ -280,5 +281,10 @@ export class ClientQueue {
     await this.#appender.settled()
     await this.#needs.store.purge(this.key)
     this.changed.tell()
+  }
+
+  /** What is shown of it, beside what only its client knows. */
+  view (state: ClientView['state'], status: ClientView['status']): ClientView {
+    return { clientId: this.displayId, state, status, total: this.total, flushed: this.#committed, processed: this.#responses, faulted: this.#faults, endRequests: this.#endOfMessages }
   }
 }

@@ -381,7 +381,7 @@ export class BrokerSession {
       brokerPid: process.pid,
       brokerUniqueId: this.uniqueId,
       counters: this.counters.view(),
-      clients: [...this.#queues.values()].map(queue => this.#clients.get(queue.key)?.view() ?? dormant(queue)),
+      clients: [...this.#queues.values()].map(queue => this.#clients.get(queue.key)?.view() ?? queue.view('Disconnected', queue.isAllProcessed ? 'Finished' : 'Ready')),
       tasks: this.taskInfos.map(({ id, node, pid, state, capacity, at, exit }) => ({ id, node, pid, state, capacity, at, exit })),
       bytes: await this.#needs.store.bytes(),
       ...(this.#lastFailure === undefined ? {} : { lastFailure: this.#lastFailure }),
@@ -395,17 +395,4 @@ export class BrokerSession {
 
   /** Those that run or start, and behind them the latest that ended by themselves. */
   get taskInfos (): TaskInfo[] { return [...this.#pool.tasks, ...this.#pool.ended] }
-}
-
-function dormant (queue: ClientQueue): SessionView['clients'][number] {
-  return {
-    clientId: queue.displayId,
-    state: 'Disconnected',
-    status: queue.isAllProcessed ? 'Finished' : 'Ready',
-    total: queue.total,
-    flushed: queue.committed,
-    processed: queue.responses,
-    faulted: queue.faults,
-    endRequests: queue.endOfMessages,
-  }
 }

@@ -71,6 +71,7 @@ for (const [what, bytes, name] of [
   ['a via at which nothing is', hello('net.tcp://h/nothing'), 'EndpointNotFound'],
   ['a via that is no address', hello('echo'), 'EndpointNotFound'],
   ['an encoding that is not read', hello('net.tcp://h/echo', 'application/x-unknown'), 'ContentTypeInvalid'],
+  ['a charset that nobody knows', hello('net.tcp://h/echo', 'application/soap+xml; charset=klingon'), 'ContentTypeInvalid'],
   ['Windows security', Buffer.concat([preamble({ via: 'net.tcp://h/echo', contentType: TEXT }), upgradeRequest('application/negotiate')]), 'UpgradeInvalid'],
   ['TLS where there is none', Buffer.concat([preamble({ via: 'net.tcp://h/echo', contentType: TEXT }), upgradeRequest('application/ssl-tls')]), 'UpgradeInvalid'],
 ] as const) {

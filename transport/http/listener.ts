@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Logger } from '../../core/log.ts'
+import { allClosed } from '../all-closed.ts'
 import type { SoapEndpoint } from '../channel.ts'
 import { readIntroductions } from '../introduction.ts'
 import { baseUrls } from './base-url.ts'
@@ -167,8 +168,7 @@ export async function closeHttp (server: Server, graceMs = 0): Promise<void> {
     for (const socket of sockets) socket.destroy() // those of which the server has not heard yet
   }, graceMs)
   try {
-    // Not events.once: that rejects when the socket breaks, and one that does is gone as well as any.
-    while (sockets.size > 0) await new Promise(resolve => { ([...sockets][0] as Socket).once('close', resolve) })
+    await allClosed(sockets)
   } finally {
     clearInterval(sweep)
     clearTimeout(cut)

@@ -27,13 +27,23 @@ export function codecFor (contentType: string, limits: DuplexEndpoint['limits'])
   if (type === MSBIN1) return binary(limits)
   const soap = soapOfMediaType(type)
   if (soap === undefined) return undefined
-  const charset = parameters.get('charset')
+  const said = parameters.get('charset') ?? 'utf-8'
+  const charset = CHARSETS[said.toLowerCase()] ?? said
+  if (!isKnown(charset)) return undefined
   return {
-    read: payload => readEnvelope(payload, { limits, soap, charset: CHARSETS[charset?.toLowerCase() ?? ''] ?? charset }),
+    read: payload => readEnvelope(payload, { limits, soap, charset }),
     write ({ envelope, extraHeaders = [], to, replyTo }, isFramed) {
       const payload = writeEnvelope(envelope, { soap, addressing: 'wsa', extraHeaders: replyTo === undefined ? extraHeaders : [...extraHeaders, replyToHeader(replyTo)], to })
       return isFramed ? sizedEnvelope(payload) : payload
     },
+  }
+}
+
+function isKnown (charset: string): boolean {
+  try {
+    return new TextDecoder(charset).encoding !== ''
+  } catch {
+    return false // what this throws for a name that nobody knows
   }
 }
 

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { systemClock, type Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
+import { allClosed } from '../all-closed.ts'
 import { faultRecord } from '../../wire/framing/encoder.ts'
 import type { DuplexEndpoint } from '../channel.ts'
 import { MessageRoom } from './message-room.ts'
@@ -73,8 +74,7 @@ export function tcpServer (options: SoapOverTcp): TcpServer {
     async close (graceMs = 0) {
       for (const connection of open.values()) connection.close()
       const cut = setTimeout(() => { for (const socket of open.keys()) socket.destroy() }, graceMs)
-      // Not events.once: that rejects when the socket breaks, and one that does is gone as well as any.
-      while (open.size > 0) await new Promise(resolve => { ([...open.keys()][0] as Socket).once('close', resolve) })
+      await allClosed(open)
       clearTimeout(cut)
     }
   }

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { isSoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
+import { allClosed } from '../all-closed.ts'
 import { FrameDecoder } from '../../wire/framing/decoder.ts'
 import { faultRecord } from '../../wire/framing/encoder.ts'
 import { framingFault, type FramingFault } from '../../wire/framing/faults.ts'
@@ -105,8 +106,7 @@ export async function tcpRelay (options: TcpRelayOptions): Promise<TcpRelay> {
     async close (graceMs = 0) {
       listener.close()
       const cut = setTimeout(() => { for (const socket of ours) socket.destroy() }, graceMs)
-      // Not events.once: that rejects when the socket breaks, and one that does is gone as well as any.
-      while (ours.size > 0) await new Promise(resolve => { ([...ours][0] as Socket).once('close', resolve) })
+      await allClosed(ours)
       clearTimeout(cut)
       await limiting // the program that does it holds the port
     }
