@@ -1,5 +1,5 @@
 import { SoaError } from '../core/errors.ts'
-import type { MessageStore, Settlement, StoredClient, StoredRequest, StoredResponse } from './message-store.ts'
+import type { MessageStore, Settlement, StateChange, StoredClient, StoredRequest, StoredResponse } from './message-store.ts'
 import { rowBytes } from './pack.ts'
 
 interface Client {
@@ -32,13 +32,14 @@ export interface MemoryNeeds {
 export class MemoryMessageStore implements MessageStore {
   readonly #clients = new Map<string, Client>()
   readonly #quota: number
+  readonly #state = new Map<string, StateChange>()
   #purged = { total: 0, processed: 0, faulted: 0 }
   #bytes = 0
   #isClosed = false
 
   constructor ({ maxSessionBytes = 0 }: MemoryNeeds = {}) { this.#quota = maxSessionBytes }
 
-  async append (clientId: string, displayId: string, batch: readonly StoredRequest[]): Promise<void> {
+  async append (clientId: string, displayId: string, batch: readonly StoredRequest[], state: readonly StateChange[] = []): Promise<void> {
     this.#mustBeOpen()
     if (batch.length === 0) return
     const known = this.#clients.get(clientId)
@@ -61,6 +62,7 @@ export class MemoryMessageStore implements MessageStore {
       client.requests.set(seq, request)
     }
     this.#grow(client, size)
+    this.#keep(state)
   }
 
   async commit (clientId: string, displayId: string, through: { seq: number, committed: number, endOfMessages: boolean, batchId: number }): Promise<void> {
@@ -89,8 +91,9 @@ export class MemoryMessageStore implements MessageStore {
     for (const seq of client.missing) if (seq > after) client.missing.delete(seq)
   }
 
-  async settle (batch: readonly Settlement[]): Promise<Array<{ clientId: string, seq: number, at: number }>> {
+  async settle (batch: readonly Settlement[], state: readonly StateChange[] = []): Promise<Array<{ clientId: string, seq: number, at: number }>> {
     this.#mustBeOpen()
+    this.#keep(state)
     const kept: Array<{ clientId: string, seq: number, at: number }> = []
     for (const { clientId, seq, response, isFault, requestAction } of batch) {
       const client = this.#clients.get(clientId)
@@ -166,6 +169,17 @@ export class MemoryMessageStore implements MessageStore {
     return { ...this.#purged }
   }
 
+  async keepState (state: readonly StateChange[]): Promise<void> {
+    this.#mustBeOpen()
+    this.#keep(state)
+  }
+
+  async state (): Promise<{ entries: Map<string, string>, n: number }> {
+    this.#mustBeOpen()
+    const kept = [...this.#state.values()]
+    return { entries: new Map(kept.flatMap(({ key, value }) => value === undefined ? [] : [[key, value]])), n: Math.max(0, ...kept.map(({ n }) => n)) }
+  }
+
   async bytes (): Promise<number> {
     this.#mustBeOpen()
     return this.#bytes
@@ -199,6 +213,10 @@ export class MemoryMessageStore implements MessageStore {
       this.#clients.set(clientId, client)
     }
     return client
+  }
+
+  #keep (state: readonly StateChange[]): void {
+    for (const change of state) if ((this.#state.get(change.key)?.n ?? -1) < change.n) this.#state.set(change.key, change)
   }
 
   #grow (client: Client, size: number): void {

@@ -1,5 +1,21 @@
 import type { Envelope } from '../wire/soap/envelope.ts'
 
+/** A message that a custom broker made: its body as markup. */
+export interface MadeMessage { readonly action: string, readonly body: string, readonly isFault?: boolean | undefined }
+
+/** What a custom broker decided of a request, once, before it was stored. */
+export interface Decision {
+  /** Higher lanes go first; 0 when absent. */
+  readonly lane?: number | undefined
+  /** Its response: no service instance is asked. */
+  readonly answer?: MadeMessage | undefined
+  /** The requests that are sent in its place, whose responses are gathered into one. */
+  readonly scatter?: readonly MadeMessage[] | undefined
+}
+
+/** One change of a custom broker's durable map: `n` only grows, and of two changes of a name the one with the higher `n` counts. `value`: JSON; undefined: removed. */
+export interface StateChange { readonly key: string, readonly n: number, readonly value: string | undefined }
+
 /** A request as the store keeps it. */
 export interface StoredRequest {
   /** 1, 2, 3 … per client, given by the broker; never used twice. */
@@ -7,6 +23,8 @@ export interface StoredRequest {
   readonly envelope: Envelope
   /** HPC's batch id (ClientInstanceIdNS), -1 when absent. */
   readonly batchId: number
+  /** Undefined in sessions of the stock broker, and where a custom one let it pass. */
+  readonly decision?: Decision | undefined
 }
 
 /** A response as the store keeps it; `at` is its place in the client's order of arrival: 0, 1, 2 … */
@@ -51,14 +69,14 @@ export interface Settlement { readonly clientId: string, readonly seq: number, r
  * `StorageServiceNotAvailble` (not reachable within the time limit) or `StorageClosed`. `clientId` is always the lower-case key.
  */
 export interface MessageStore {
-  /** Keeps requests, not yet committed. The same batch again changes nothing. Resolves when the session's level (`process`, `disk`, `replicas`) is met. */
-  append (clientId: string, displayId: string, batch: readonly StoredRequest[]): Promise<void>
+  /** Keeps requests, not yet committed, and with them changes of the custom broker's map. The same batch again changes nothing. Resolves when the session's level is met. */
+  append (clientId: string, displayId: string, batch: readonly StoredRequest[], state?: readonly StateChange[]): Promise<void>
   /** All requests up to `throughSeq` are committed, `committed` in number, and the end mark is kept in the same step. At `replicas` this waits for the replicas. */
   commit (clientId: string, displayId: string, through: { seq: number, committed: number, endOfMessages: boolean, batchId: number }): Promise<void>
   /** Forgets uncommitted requests (a newer batch id came): those with seq > `afterSeq` and without a response. */
   discard (clientId: string, afterSeq: number): Promise<void>
-  /** In one step for each row: the response is kept and its request goes. A request already gone: nothing happens. Resolves to the rows that were kept, with their place. */
-  settle (batch: readonly Settlement[]): Promise<Array<{ clientId: string, seq: number, at: number }>>
+  /** In one step for each row: the response is kept and its request goes; `state` is kept too. A request already gone: nothing happens. Resolves to the rows that were kept, with their place. */
+  settle (batch: readonly Settlement[], state?: readonly StateChange[]): Promise<Array<{ clientId: string, seq: number, at: number }>>
   /** Responses from place `from` on, at most `count` and at most about `maxBytes` (but at least one if there is one). */
   read (clientId: string, from: number, count: number, maxBytes: number): Promise<StoredResponse[]>
   /** Requests by seq; those that are gone are left out. */
@@ -71,6 +89,10 @@ export interface MessageStore {
   purge (clientId: string): Promise<void>
   /** The totals of purged clients: session totals never go down (HPC_PurgedTotal …). */
   purged (): Promise<{ total: number, processed: number, faulted: number }>
+  /** Changes of the custom broker's map that go with no batch. */
+  keepState (changes: readonly StateChange[]): Promise<void>
+  /** The custom broker's map: JSON by name; and the highest `n` that was kept. */
+  state (): Promise<{ entries: Map<string, string>, n: number }>
   /** Bytes kept now, as counted by the store. */
   bytes (): Promise<number>
   /** `keep`: lets go of the session (its token is given back). Otherwise removes every trace of it. */

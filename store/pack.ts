@@ -1,6 +1,6 @@
 import { SoaError } from '../core/errors.ts'
 import type { Envelope } from '../wire/soap/envelope.ts'
-import type { StoredRequest, StoredResponse } from './message-store.ts'
+import type { Decision, StoredRequest, StoredResponse } from './message-store.ts'
 
 /**
  * A stored row: one Buffer for one message.
@@ -36,15 +36,16 @@ interface Head {
   batchId?: number | undefined
   isFault?: true | undefined
   requestAction?: string | undefined
+  decision?: Decision | undefined
 }
 
 export const packEnvelope = (envelope: Envelope): Buffer => pack(KINDS.envelope, 0, envelope, {})
 export const unpackEnvelope = (row: Buffer): Envelope => unpack(row, KINDS.envelope).envelope
 
-export const packRequest = ({ seq, batchId, envelope }: StoredRequest): Buffer => pack(KINDS.request, seq, envelope, { batchId })
+export const packRequest = ({ seq, batchId, envelope, decision }: StoredRequest): Buffer => pack(KINDS.request, seq, envelope, { batchId, decision })
 export function unpackRequest (row: Buffer): StoredRequest {
   const { seq, head, envelope } = unpack(row, KINDS.request)
-  return { seq, batchId: head.batchId ?? -1, envelope }
+  return { seq, batchId: head.batchId ?? -1, envelope, ...(head.decision === undefined ? {} : { decision: head.decision }) }
 }
 
 export const packResponse = ({ seq, isFault, requestAction, envelope }: Omit<StoredResponse, 'at'>): Buffer =>

@@ -8,6 +8,7 @@
  *
  *     {…}:meta             hash   token, number (of owners so far), writes (moves done), bytes, purgedTotal, purgedProcessed, purgedFaulted
  *     {…}:clients          set    client ids that have data
+ *     {…}:state            hash   the custom broker's durable map (store/lua/state.lua)
  *     {…}:client:<id>      hash   display, appended, gaps, committed, committedSeq, eom, batch, responses, faults, released, bytes
  *     {…}:requests:<id>    hash   seq → packed request without a response (store/pack.ts)
  *     {…}:responses:<id>   hash   place → packed response
@@ -31,6 +32,7 @@ export interface ClientKeys { readonly client: string, readonly requests: string
 export interface SessionKeys {
   readonly meta: string
   readonly clients: string
+  readonly state: string
   of (clientId: string): ClientKeys
 }
 
@@ -39,6 +41,7 @@ export function sessionKeys (prefix: string, sessionId: string): SessionKeys {
   return {
     meta: `${tag}:meta`,
     clients: `${tag}:clients`,
+    state: `${tag}:state`,
     of: clientId => ({ client: `${tag}:client:${clientId}`, requests: `${tag}:requests:${clientId}`, responses: `${tag}:responses:${clientId}` })
   }
 }

@@ -1,7 +1,7 @@
 import { SoaError, isSoaError } from '../core/errors.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
-import type { MessageStore, Settlement, StoredClient, StoredRequest, StoredResponse } from './message-store.ts'
+import type { MessageStore, Settlement, StateChange, StoredClient, StoredRequest, StoredResponse } from './message-store.ts'
 import { packRequest, packResponse, unpackRequest, unpackResponse } from './pack.ts'
 import { NotYet } from './redis-call.ts'
 import { sessionKeys, type SessionKeys } from './redis-keys.ts'
@@ -22,6 +22,8 @@ const TOTALS = script('totals')
 const CLIENTS = script('clients')
 const LET_GO = script('let-go')
 const REMOVE = script('remove')
+const STATE_READ = script('state-read')
+const STATE_KEEP = script('state-keep')
 
 const RELEASED_A_STEP = 1000
 const REMOVED_A_STEP = 300
@@ -79,7 +81,7 @@ export class RedisMessageStore implements MessageStore {
     return new RedisMessageStore(opened, owner, keys, timeoutMs, stop)
   }
 
-  async append (clientId: string, displayId: string, batch: readonly StoredRequest[]): Promise<void> {
+  async append (clientId: string, displayId: string, batch: readonly StoredRequest[], state: readonly StateChange[] = []): Promise<void> {
     if (batch.length === 0) return
     const { client, requests } = this.#keys.of(clientId)
     const quota = this.#opened.limits?.maxSessionBytes ?? 0
@@ -91,7 +93,7 @@ export class RedisMessageStore implements MessageStore {
       batchId = Math.max(batchId, request.batchId)
       top = Math.max(top, request.seq)
     }
-    const [writes, tooMany] = list(await this.#run(APPEND, [this.#keys.meta, this.#keys.clients, client, requests], [clientId, displayId, quota, batchId, ...rows]))
+    const [writes, tooMany] = list(await this.#run(APPEND, [this.#keys.meta, this.#keys.clients, client, requests, this.#keys.state], [clientId, displayId, quota, batchId, changes(state), ...rows]))
     if (int(tooMany) > 0) throw new SoaError('StorageSpaceNotSufficient', { setting: 'maxSessionBytes', value: int(tooMany), limit: quota })
     this.#owner.moved(int(writes))
     this.#owner.acknowledged(clientId, { appended: top })
@@ -110,13 +112,13 @@ export class RedisMessageStore implements MessageStore {
   }
 
   /** One at a time: after a lost connection it must be clear whose responses landed without an answer. */
-  settle (batch: readonly Settlement[]): Promise<Array<{ clientId: string, seq: number, at: number }>> {
-    const turn = this.#settling.then(() => this.#settle(batch))
+  settle (batch: readonly Settlement[], state: readonly StateChange[] = []): Promise<Array<{ clientId: string, seq: number, at: number }>> {
+    const turn = this.#settling.then(() => this.#settle(batch, state))
     this.#settling = turn.catch(() => { /* told to its own caller; the next one has its own try */ })
     return turn
   }
 
-  async #settle (batch: readonly Settlement[]): Promise<Array<{ clientId: string, seq: number, at: number }>> {
+  async #settle (batch: readonly Settlement[], state: readonly StateChange[]): Promise<Array<{ clientId: string, seq: number, at: number }>> {
     if (batch.length === 0) return []
     const rows = new Map<string, Array<{ seq: number, isFault: boolean, row: Buffer }>>()
     for (const { clientId, seq, isFault, requestAction, response } of batch) {
@@ -128,8 +130,8 @@ export class RedisMessageStore implements MessageStore {
     const kept: Array<{ clientId: string, seq: number, at: number }> = []
     let ids: string[] = []
     const reply = await this.#runMade(SETTLE, () => {
-      const keys = [this.#keys.meta]
-      const args: Argument[] = []
+      const keys = [this.#keys.meta, this.#keys.state]
+      const args: Argument[] = [changes(state)]
       ids = []
       for (const [clientId, all] of rows) {
         const left = all.filter(({ seq }) => {
@@ -145,7 +147,7 @@ export class RedisMessageStore implements MessageStore {
         args.push(left.length)
         for (const { seq, isFault, row } of left) args.push(seq, isFault ? 1 : 0, row)
       }
-      return ids.length === 0 ? undefined : { keys, args }
+      return ids.length === 0 && state.length === 0 ? undefined : { keys, args }
     })
     const flat = list(reply)
     if (flat.length > 0) this.#owner.moved(int(flat[0]))
@@ -198,6 +200,22 @@ export class RedisMessageStore implements MessageStore {
     return { total: int(total), processed: int(processed), faulted: int(faulted) }
   }
 
+  async keepState (state: readonly StateChange[]): Promise<void> {
+    if (state.length > 0) this.#owner.moved(int(await this.#run(STATE_KEEP, [this.#keys.meta, this.#keys.state], [changes(state)])))
+  }
+
+  async state (): Promise<{ entries: Map<string, string>, n: number }> {
+    const flat = list(await this.#run(STATE_READ, [this.#keys.meta, this.#keys.state], [])).map(text)
+    const entries = new Map<string, string>()
+    let highest = 0
+    for (let i = 0; i < flat.length; i += 2) {
+      const [, n = '0', value = ''] = /^(\d+) (.*)$/s.exec(flat[i + 1] ?? '') ?? []
+      highest = Math.max(highest, Number(n))
+      if (value !== '') entries.set(flat[i] as string, value)
+    }
+    return { entries, n: highest }
+  }
+
   async bytes (): Promise<number> { return int(list(await this.#run(TOTALS, [this.#keys.meta], []))[3]) }
 
   async close (keep: boolean): Promise<void> {
@@ -210,14 +228,14 @@ export class RedisMessageStore implements MessageStore {
   }
 
   async #remove (): Promise<void> {
-    const { meta, clients, of } = this.#keys
+    const { meta, clients, state, of } = this.#keys
     this.#owner.forget()
     try {
       const ids = list(await this.#run(CLIENTS, [meta, clients], [])).map(text)
       // The session itself goes last: a removal cut short is found again and ended by the next one.
       for (let from = 0; from === 0 || from < ids.length; from += REMOVED_A_STEP) {
         const step = ids.slice(from, from + REMOVED_A_STEP)
-        await this.#run(REMOVE, [meta, clients, ...step.flatMap(id => Object.values(of(id)) as string[])], [from + REMOVED_A_STEP >= ids.length ? 1 : 0, ...step])
+        await this.#run(REMOVE, [meta, clients, state, ...step.flatMap(id => Object.values(of(id)) as string[])], [from + REMOVED_A_STEP >= ids.length ? 1 : 0, ...step])
       }
     } catch (error) {
       if (!isSoaError(error, 'storeLost')) throw error // nothing of the session is there: that is what was wanted
@@ -241,3 +259,6 @@ export class RedisMessageStore implements MessageStore {
     return await this.#owner.run(of, make, then)
   }
 }
+
+/** As store/lua/state.lua takes them. */
+const changes = (state: readonly StateChange[]): string => state.length === 0 ? '' : JSON.stringify(state.map(({ key, n, value }) => [key, n, value ?? null]))

@@ -7,10 +7,11 @@
 --
 -- Without allow-oom: at maxmemory Redis refuses to start this script. The quota is checked before anything is written.
 --
--- KEYS  meta, clients, client, requests
--- ARGV  token, clientId, displayId, quota in bytes (0: none), highest batch id, then seq and row of each request
+-- KEYS  meta, clients, client, requests, state
+-- ARGV  token, clientId, displayId, quota in bytes (0: none), highest batch id, changes of the custom broker's map, then seq and row of each request
 -- gives writes, and 0 or, when the quota does not allow it and nothing was kept, the bytes that the session would have
 -- include owner.lua
+-- include state.lua
 local refused = refusal(KEYS[1], ARGV[1])
 if refused then return refused end
 
@@ -34,7 +35,7 @@ local function takeFromGaps (seq)
 end
 
 local fresh, size = {}, 0
-for i = 6, #ARGV, 2 do
+for i = 7, #ARGV, 2 do
   local seq, isNew = tonumber(ARGV[i]), true
   if seq > top then
     if seq > top + 1 then gaps = gaps .. (gaps == '' and '' or ',') .. string.format('%.0f-%.0f', top + 1, seq - 1) end
@@ -65,4 +66,5 @@ end
 redis.call('HSET', KEYS[3], 'appended', string.format('%.0f', top), 'gaps', gaps, 'batch', math.max(batch, tonumber(ARGV[5])))
 redis.call('HINCRBY', KEYS[3], 'bytes', size)
 redis.call('HINCRBY', KEYS[1], 'bytes', size)
+keepState(KEYS[5], ARGV[6])
 return { moved(KEYS[1]), 0 }

@@ -5,16 +5,17 @@
 -- allow-oom: work that is done is not thrown away because Redis is full; it frees the request. What it can add is bounded by the
 -- requests that are outstanding, and of those there come no more while append is refused.
 --
--- KEYS  meta, then client, requests, responses of each client
--- ARGV  token, then for each client: rows, then seq, isFault 0|1 and row of each
+-- KEYS  meta, state, then client, requests, responses of each client
+-- ARGV  token, changes of the custom broker's map, then for each client: rows, then seq, isFault 0|1 and row of each
 -- gives writes, then index of the client (0 …), seq and place of each row that was kept
 -- include owner.lua
+-- include state.lua
 local refused = refusal(KEYS[1], ARGV[1])
 if refused then return refused end
 
-local kept, grown, arg = { 0 }, 0, 2
-for c = 0, (#KEYS - 1) / 3 - 1 do
-  local client, requests, responses = KEYS[2 + c * 3], KEYS[3 + c * 3], KEYS[4 + c * 3]
+local kept, grown, arg = { 0 }, 0, 3
+for c = 0, (#KEYS - 2) / 3 - 1 do
+  local client, requests, responses = KEYS[3 + c * 3], KEYS[4 + c * 3], KEYS[5 + c * 3]
   local counts = redis.call('HMGET', client, 'responses', 'faults')
   local at, faults = tonumber(counts[1] or 0), tonumber(counts[2] or 0)
   local gone, come, seen, size = {}, {}, {}, 0
@@ -42,6 +43,7 @@ for c = 0, (#KEYS - 1) / 3 - 1 do
     grown = grown + size
   end
 end
+keepState(KEYS[2], ARGV[2])
 if #kept == 1 then
   kept[1] = tonumber(redis.call('HGET', KEYS[1], 'writes') or 0)
 else

@@ -310,4 +310,37 @@ export function storePromises (t: Test, open: Open): void {
     await t.rejects(store.append('c', 'C', requestsOf(11, 11)), fault('StorageClosed'))
     await t.rejects(store.read('c', 0, 1, 1), fault('StorageClosed'))
   })
+
+  t.test('what a custom broker decided is kept with the request', async t => {
+    const { store, reopen } = await open(t)
+    const decision = { lane: 3, answer: { action: 'urn:r', body: '<r>né</r>', isFault: true }, scatter: [{ action: 'urn:p', body: '<p/>' }] }
+    await store.append('c', 'C', [{ ...request(1), decision }, request(2)])
+    const raised = await reopen()
+    const [decided, plain] = await raised.requests('c', [1, 2])
+    t.same(decided?.decision, decision)
+    t.equal(plain?.decision, undefined)
+  })
+
+  t.test('changes of the custom broker\'s map are kept with the batch that they go with, or alone', async t => {
+    const { store, reopen } = await open(t)
+    await store.append('c', 'C', requestsOf(1, 2), [{ key: 'a', n: 1, value: '1' }, { key: 'b', n: 2, value: '"two words"' }])
+    await store.settle([settlement('c', 1)], [{ key: 'a', n: 3, value: '{"x":[1,"é"]}' }])
+    await store.keepState([{ key: 'c', n: 4, value: 'null' }, { key: 'b', n: 5, value: undefined }])
+    const { entries, n } = await (await reopen()).state()
+    t.same([...entries].sort(), [['a', '{"x":[1,"é"]}'], ['c', 'null']])
+    t.equal(n, 5, 'the next change has a higher number, also after a removal')
+  })
+
+  t.test('a change of the map that comes late, behind a newer one, changes nothing', async t => {
+    const { store } = await open(t)
+    await store.keepState([{ key: 'a', n: 9, value: '9' }])
+    await store.append('c', 'C', requestsOf(1, 1), [{ key: 'a', n: 8, value: '8' }])
+    t.same([...(await store.state()).entries], [['a', '9']])
+  })
+
+  t.test('a batch that is refused takes its changes of the map with it', async t => {
+    const { store } = await open(t, { maxSessionBytes: 200 })
+    await t.rejects(store.append('c', 'C', requestsOf(1, 9), [{ key: 'a', n: 1, value: '1' }]), fault('StorageSpaceNotSufficient'))
+    t.same([...(await store.state()).entries], [])
+  })
 }
