@@ -1,10 +1,12 @@
 import { on, type EventEmitter } from 'node:events'
 import type { Test } from 'tap'
+import type { Clock } from '../../core/clock.ts'
 import { silent } from '../../core/log.ts'
 import { SETTINGS, type Settings } from '../../config/settings.ts'
 import { MemoryMessageStore } from '../../store/memory-store.ts'
+import type { MessageStore } from '../../store/message-store.ts'
 import type { SessionRecord } from '../../store/session-store.ts'
-import type { TaskInfo } from '../../store/placement-store.ts'
+import type { TaskEvents, TaskInfo } from '../../store/placement-store.ts'
 import type { CallResult, SoapCaller } from '../../transport/channel.ts'
 import type { Envelope, Reading } from '../../wire/soap/envelope.ts'
 import { userDataHeader } from '../../wire/soap/hpc-headers.ts'
@@ -25,11 +27,19 @@ export const reading = (envelope: Envelope, isFault = false): Reading => ({ enve
 /** For tests that say what becomes of tasks: `news.emit('tasks', [task])`. */
 export type TaskNews = EventEmitter<{ tasks: [TaskInfo[]] }>
 
-interface OpenOptions { durable?: boolean, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews }
+export interface OpenOptions { durable?: boolean, store?: MessageStore, clock?: Clock, events?: TaskEvents, connect?: (task: TaskInfo) => SoapCaller, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews }
 
 /** A session on a memory store whose one service instance echoes the body, unless the test says otherwise. */
-export async function open (t: Test, options: OpenOptions = {}) {
+export async function open (t: Test, options: Omit<OpenOptions, 'clock'> = {}) {
   const clock = new ManualClock()
+  const opened = await openSession({ ...options, clock })
+  t.teardown(async () => { const closing = opened.session.close('destroyed'); await clock.advance(0); await closing })
+  return { ...opened, clock }
+}
+
+/** The same, ended by whoever opened it; also on another store, clock and grid. */
+export async function openSession (options: OpenOptions) {
+  const { clock = new ManualClock() } = options
   const defaults = Object.fromEntries(Object.entries(SETTINGS).map(([name, { default: value }]) => [name, value])) as unknown as Settings
   const settings: Settings = { ...defaults, ...options.settings }
   const record: SessionRecord = { sessionId: '7', service: 'Echo', durable: options.durable ?? false, priority: 2000, settings: {}, environment: {}, state: 'Starting', createdAt: '2026-01-01T00:00:00Z' }
@@ -45,7 +55,7 @@ export async function open (t: Test, options: OpenOptions = {}) {
     call: async sent => options.answer === undefined ? { outcome: 'answered', reading: reading({ ...sent, action: 'urn:EchoResponse' }) } : await options.answer(sent),
     close: async () => {},
   }
-  const store = new MemoryMessageStore()
+  const store = options.store ?? new MemoryMessageStore()
   const session: BrokerSession = new BrokerSession({
     record,
     service,
@@ -62,14 +72,14 @@ export async function open (t: Test, options: OpenOptions = {}) {
       clock,
       log: silent,
     }),
-    events: {
+    events: options.events ?? {
       snapshot: async () => ({ tasks, cursor: '0' }),
       async * follow (_, __, signal) {
         if (options.news !== undefined) for await (const [tasks] of on(options.news, 'tasks', { signal })) yield { tasks: tasks as TaskInfo[], cursor: '0' }
         await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
       },
     },
-    connect: () => caller,
+    connect: options.connect ?? (() => caller),
     exitHost: async () => true,
     taskFateTimeoutMs: 5000,
     clock,
@@ -78,6 +88,5 @@ export async function open (t: Test, options: OpenOptions = {}) {
     stateChanged: (_, state) => states.push(state),
   })
   await session.open()
-  t.teardown(async () => { const closing = session.close('destroyed'); await clock.advance(0); await closing })
-  return { session, clock, ended, states, targets, store, client: (id = 'c'): BrokerClient => session.client(id) }
+  return { session, ended, states, targets, store, client: (id = 'c'): BrokerClient => session.client(id) }
 }
