@@ -3,12 +3,16 @@
  *
  * Rules, in their order ([placement] "The pattern"):
  * 1. Nodes that missed their lease are dead; their tasks no longer count.
- * 2. Tasks whose demand is gone, or on a node that the demand no longer allows, are canceled; so is what exceeds the target, youngest first.
+ * 2. Tasks whose demand is gone, that it has let go of, or on a node that it no longer allows, are canceled; so is what exceeds the target, youngest first.
+ *    On a draining node a task that runs is told to finish what it has in hand, however long that takes; it counts no longer.
  * 3. By priority, and within one priority first every session's minimum (all or none), then growth; older sessions first.
  * 4. The node with most free cores is taken first, so a session spreads.
- * 5. A session that lacks its minimum takes victims of lower priority, and what equals have beyond their minimum, youngest first; cores that are already being freed are counted before any
- *    new victim is, and what it waits for is kept from those behind it.
+ * 5. A session that lacks its minimum takes victims of lower priority, and what equals have beyond their minimum, youngest first; one that grows by preemption takes what lower ones have
+ *    beyond theirs. Cores that are already being freed are counted before any new victim is, and what it waits for is kept from those behind it. Who may not be preempted is no victim.
  */
+
+/** What one unit (task) is made of. `socket`: as many cores as a socket of its node has; `node`: all of them ([broker-behaviour] 5.5, ResourceUnitType). */
+export type UnitType = 'core' | 'socket' | 'node'
 
 export interface PlanDemand {
   readonly sessionId: string
@@ -19,24 +23,39 @@ export interface PlanDemand {
   readonly priority: number
   /** ISO 8601 UTC: the older of equals goes first. */
   readonly createdAt: string
+  /** Of unit type core; undefined is that too. */
   readonly coresPerUnit: number
+  readonly unitType?: UnitType | undefined
+  /** False: its tasks are nobody's victims. */
+  readonly canPreempt?: boolean | undefined
+  /** Takes victims for growth too, not only for its minimum. */
+  readonly growsByPreemption?: boolean | undefined
   readonly exclude: readonly string[]
-  readonly group?: string | undefined
+  /** As `exclude`, but what runs there goes on. */
+  readonly avoid?: readonly string[] | undefined
+  /** A node must be in all of these groups. */
+  readonly groups?: readonly string[] | undefined
   readonly labels: Readonly<Record<string, string>>
   /** Node → time (ms, the snapshot's clock) before which no task of this session is started there: its tasks failed there lately. */
   readonly notBefore?: Readonly<Record<string, number>> | undefined
+  /** Tasks that the session has let go of: they are canceled, and count no longer. */
+  readonly leaving?: readonly string[] | undefined
 }
 
 export interface PlanNode {
   readonly id: string
   readonly cores: number
+  /** 1 when it is not known. */
+  readonly sockets?: number | undefined
   readonly labels: Readonly<Record<string, string>>
   readonly groups: readonly string[]
   readonly epoch: number
   /** False: its lease ran out. */
   readonly alive: boolean
-  /** Takes no new task; what runs there goes on. */
+  /** Takes no new task; those that run are told to finish. */
   readonly draining: boolean
+  /** Its manager is going, and is ending them itself. */
+  readonly leaving?: boolean | undefined
 }
 
 export interface PlanTask {
@@ -57,15 +76,25 @@ export interface Snapshot {
   readonly tasks: readonly PlanTask[]
 }
 
-export type CancelReason = 'demandGone' | 'surplus' | 'unfit' | 'preempted'
+export type CancelReason = 'demandGone' | 'letGo' | 'surplus' | 'unfit' | 'preempted' | 'drained'
 export interface Start { readonly sessionId: string, readonly node: string, readonly coreIds: readonly number[] }
 export interface Cancel { readonly id: string, readonly sessionId: string, readonly node: string, readonly why: CancelReason }
-export interface Plan { readonly starts: Start[], readonly cancels: Cancel[], readonly deadNodes: Array<{ node: string, epoch: number }> }
+export interface Plan {
+  readonly starts: Start[]
+  readonly cancels: Cancel[]
+  /** Tasks to be in state Finishing: no new calls, those in hand have all the time that they need. */
+  readonly finishes: Cancel[]
+  readonly deadNodes: Array<{ node: string, epoch: number }>
+}
 
 /** One node while planning. `soon`: cores being freed and not yet promised to anybody. Free and soon never count the same core. */
 interface Room { readonly node: PlanNode, readonly usedIds: Set<number>, free: number, soon: number }
 
-const isEnding = (task: PlanTask): boolean => task.state === 'Canceling' || task.state === 'Finishing'
+/** Cores of one unit of this demand on this node. */
+export function unitCores ({ unitType, coresPerUnit }: Pick<PlanDemand, 'unitType' | 'coresPerUnit'>, { cores, sockets = 1 }: Pick<PlanNode, 'cores' | 'sockets'>): number {
+  if (unitType === 'node') return cores
+  return unitType === 'socket' ? Math.max(1, Math.floor(cores / sockets)) : coresPerUnit
+}
 
 /** Younger first. Ids are `<version>-<n>`, both numbers. */
 export function youngestFirst (a: { id: string }, b: { id: string }): number {
@@ -79,8 +108,8 @@ const inOrder = (a: PlanDemand, b: PlanDemand): number =>
 const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
 /** Whether the demand allows this node at all, whatever is free there. */
-function allows (demand: PlanDemand, node: PlanNode): boolean {
-  return (demand.group === undefined || node.groups.includes(demand.group)) &&
+export function allows (demand: Pick<PlanDemand, 'groups' | 'exclude' | 'labels'>, node: Pick<PlanNode, 'id' | 'groups' | 'labels'>): boolean {
+  return (demand.groups ?? []).every(group => node.groups.includes(group)) &&
     !demand.exclude.includes(node.id) &&
     Object.entries(demand.labels).every(([name, value]) => node.labels[name] === value)
 }
@@ -99,12 +128,16 @@ class Planning {
   readonly #starts: Start[] = []
   readonly #startedUnits = new Map<string, number>()
   readonly #cancels: Cancel[] = []
+  readonly #finishes: Cancel[] = []
+  /** Tasks that their sessions have let go of. */
+  readonly #letGo: ReadonlySet<string>
 
   constructor (snapshot: Snapshot) {
     this.#snapshot = snapshot
     this.#demands = [...snapshot.demands].sort(inOrder)
     for (const node of snapshot.nodes) if (node.alive) this.#rooms.set(node.id, { node, usedIds: new Set(), free: node.cores, soon: 0 })
     for (const { sessionId } of this.#demands) this.#live.set(sessionId, [])
+    this.#letGo = new Set(this.#demands.flatMap(({ leaving = [] }) => leaving))
   }
 
   run (deadNodes: Plan['deadNodes']): Plan {
@@ -114,7 +147,7 @@ class Planning {
       for (const demand of level) this.#minimum(demand)
       for (const demand of level) this.#grow(demand)
     }
-    return { starts: this.#starts, cancels: this.#cancels, deadNodes }
+    return { starts: this.#starts, cancels: this.#cancels, finishes: this.#finishes, deadNodes }
   }
 
   #seatTasks (): void {
@@ -123,9 +156,12 @@ class Planning {
       if (room === undefined) continue // its node is dead: it fails with it
       room.free -= task.coreIds.length
       for (const id of task.coreIds) room.usedIds.add(id)
-      if (isEnding(task)) { room.soon += task.coreIds.length; continue }
       const mine = this.#live.get(task.sessionId)
-      if (mine === undefined) this.#cancel(task, 'demandGone'); else mine.push(task)
+      const isUnwanted = mine === undefined ? 'demandGone' : this.#letGo.has(task.id) ? 'letGo' : undefined
+      if (task.state === 'Canceling' || (task.state === 'Finishing' && isUnwanted === undefined)) { room.soon += task.coreIds.length; continue }
+      if (isUnwanted !== undefined) this.#cancel(task, isUnwanted)
+      else if (room.node.draining && room.node.leaving !== true) this.#drain(task)
+      else mine!.push(task)
     }
   }
 
@@ -142,7 +178,15 @@ class Planning {
     this.#cancels.push({ id: task.id, sessionId: task.sessionId, node: task.node, why })
     this.#rooms.get(task.node)!.soon += task.coreIds.length
     const mine = this.#live.get(task.sessionId)
-    mine?.splice(mine.indexOf(task), 1)
+    const at = mine?.indexOf(task) ?? -1
+    if (at >= 0) mine!.splice(at, 1)
+  }
+
+  /** A host that only starts has nothing to finish. */
+  #drain (task: PlanTask): void {
+    if (task.state === 'Dispatching') { this.#cancel(task, 'drained'); return }
+    this.#finishes.push({ id: task.id, sessionId: task.sessionId, node: task.node, why: 'drained' })
+    this.#rooms.get(task.node)!.soon += task.coreIds.length
   }
 
   #units (demand: PlanDemand): number {
@@ -156,45 +200,60 @@ class Planning {
     if (lacks <= 0) return
     const rooms = this.#open(demand)
     if (seats(rooms, demand, room => room.free) >= lacks) { this.#start(demand, lacks); return }
-    const reaches = (victims: PlanTask[]): boolean => seats(rooms, demand, room => room.free + room.soon + coresOn(victims, room)) >= lacks
     const candidates = this.#victims(demand, rooms)
-    if (!reaches(candidates)) return // all or none: nobody is thrown out for nothing
-    let chosen: PlanTask[] = []
-    for (const victim of candidates) { if (reaches(chosen)) break; chosen.push(victim) }
-    // A victim on a node where the rest did not add up to a unit would die for nothing. The last chosen are the oldest: spared first.
-    for (const victim of [...chosen].reverse()) {
-      const without = chosen.filter(other => other !== victim)
-      if (reaches(without)) chosen = without
-    }
-    for (const victim of chosen) this.#cancel(victim, 'preempted')
-    this.#reserve(demand, rooms, lacks)
+    if (new Freed(demand, rooms, candidates).seats < lacks) return // all or none: nobody is thrown out for nothing
+    this.#preempt(candidates, demand, rooms, lacks)
   }
 
   #grow (demand: PlanDemand): void {
     if (this.#lacks(demand) > 0) return // its minimum must come first, in one piece
     this.#start(demand, demand.target - this.#units(demand))
+    const lacks = demand.target - this.#units(demand)
+    if (lacks <= 0 || demand.growsByPreemption !== true) return
+    const rooms = this.#open(demand)
+    const candidates = this.#victims(demand, rooms, true)
+    this.#preempt(candidates, demand, rooms, Math.min(lacks, new Freed(demand, rooms, candidates).seats))
+  }
+
+  /** Cancels the first of the candidates that make room for `count` units, and keeps that room. */
+  #preempt (candidates: PlanTask[], demand: PlanDemand, rooms: Room[], count: number): void {
+    if (count <= 0) return
+    const freed = new Freed(demand, rooms)
+    const chosen: PlanTask[] = []
+    for (const victim of candidates) { if (freed.seats >= count) break; freed.add(victim); chosen.push(victim) }
+    // A victim on a node where the rest did not add up to a unit would die for nothing. The last chosen are the oldest: spared first.
+    const spared = new Set<PlanTask>()
+    for (const victim of chosen.toReversed()) {
+      freed.add(victim, -1)
+      if (freed.seats >= count) spared.add(victim); else freed.add(victim)
+    }
+    for (const victim of chosen) if (!spared.has(victim)) this.#cancel(victim, 'preempted')
+    this.#reserve(demand, rooms, count)
   }
 
   /** Nodes that may take a task of this demand now. */
   #open (demand: PlanDemand): Room[] {
     return [...this.#rooms.values()].filter(({ node }) =>
-      !node.draining && allows(demand, node) && (demand.notBefore?.[node.id] ?? 0) <= this.#snapshot.now)
+      !node.draining && allows(demand, node) && demand.avoid?.includes(node.id) !== true && (demand.notBefore?.[node.id] ?? 0) <= this.#snapshot.now)
   }
 
-  /** Running tasks on these nodes that may go for this demand's minimum: lowest priority first, then the youngest. */
-  #victims (demand: PlanDemand, rooms: Room[]): PlanTask[] {
+  /** Running tasks on these nodes that may go for this demand's minimum, or its growth: lowest priority first, then the youngest. */
+  #victims (demand: PlanDemand, rooms: Room[], isForGrowth = false): PlanTask[] {
     const here = new Set(rooms.map(({ node }) => node.id))
     return this.#demands
-      .filter(other => other.priority <= demand.priority && other !== demand)
-      .flatMap(other => this.#sparable(other, demand).filter(task => here.has(task.node)).map(task => ({ priority: other.priority, id: task.id, task })))
+      .filter(other => (isForGrowth ? other.priority < demand.priority : other.priority <= demand.priority) && other !== demand && other.canPreempt !== false)
+      .flatMap(other => this.#sparable(other, demand, isForGrowth).filter(task => here.has(task.node)).map(task => ({ priority: other.priority, id: task.id, task })))
       .sort((a, b) => a.priority - b.priority || youngestFirst(a, b))
       .map(({ task }) => task)
   }
 
-  /** Of a lower priority all may go; an equal gives what it has beyond its own minimum, youngest first, so that nobody starves behind a session that came before. */
-  #sparable (other: PlanDemand, demand: PlanDemand): PlanTask[] {
+  /**
+   * Of a lower priority all may go for a minimum; for growth, and from an equal, what is beyond its own minimum, youngest first, so that nobody starves behind
+   * a session that came before.
+   */
+  #sparable (other: PlanDemand, demand: PlanDemand, isForGrowth: boolean): PlanTask[] {
     const tasks = this.#live.get(other.sessionId)!
-    if (other.priority < demand.priority) return tasks
+    if (other.priority < demand.priority && !isForGrowth) return tasks
     return [...tasks].sort(youngestFirst).slice(0, Math.max(0, tasks.length - Math.min(other.min, other.target)))
   }
 
@@ -203,9 +262,10 @@ class Planning {
     for (let n = 0; n < count; n++) {
       const room = best(rooms, demand, room => room.free + room.soon)
       if (room === undefined) return
-      const fromSoon = Math.min(room.soon, demand.coresPerUnit)
+      const cores = unitCores(demand, room.node)
+      const fromSoon = Math.min(room.soon, cores)
       room.soon -= fromSoon
-      room.free -= demand.coresPerUnit - fromSoon
+      room.free -= cores - fromSoon
     }
   }
 
@@ -214,10 +274,38 @@ class Planning {
     for (let n = 0; n < count; n++) {
       const room = best(rooms, demand, room => room.free)
       if (room === undefined) return
-      room.free -= demand.coresPerUnit
+      const cores = unitCores(demand, room.node)
+      room.free -= cores
       this.#startedUnits.set(demand.sessionId, (this.#startedUnits.get(demand.sessionId) ?? 0) + 1)
-      this.#starts.push({ sessionId: demand.sessionId, node: room.node.id, coreIds: takeIds(room, demand.coresPerUnit) })
+      this.#starts.push({ sessionId: demand.sessionId, node: room.node.id, coreIds: takeIds(room, cores) })
     }
+  }
+}
+
+/** Units that fit when what is being freed is free, and these tasks are gone; counted as they are added, since a grid may have thousands. */
+class Freed {
+  seats = 0
+  readonly #demand: PlanDemand
+  readonly #rooms: ReadonlyMap<string, { room: Room, freed: number }>
+
+  constructor (demand: PlanDemand, rooms: readonly Room[], tasks: readonly PlanTask[] = []) {
+    this.#demand = demand
+    this.#rooms = new Map(rooms.map(room => [room.node.id, { room, freed: 0 }]))
+    for (const at of this.#rooms.values()) this.seats += this.#seatsIn(at)
+    for (const task of tasks) this.add(task)
+  }
+
+  /** @param sign -1: it stays after all */
+  add ({ node, coreIds }: PlanTask, sign: 1 | -1 = 1): void {
+    const at = this.#rooms.get(node)
+    if (at === undefined) return
+    this.seats -= this.#seatsIn(at)
+    at.freed += sign * coreIds.length
+    this.seats += this.#seatsIn(at)
+  }
+
+  #seatsIn ({ room, freed }: { room: Room, freed: number }): number {
+    return Math.floor(Math.max(0, room.free + room.soon + freed) / unitCores(this.#demand, room.node))
   }
 }
 
@@ -233,17 +321,14 @@ function levels (ordered: readonly PlanDemand[]): PlanDemand[][] {
 
 /** Units that fit, each whole on one node. */
 function seats (rooms: Room[], demand: PlanDemand, cores: (room: Room) => number): number {
-  return rooms.reduce((sum, room) => sum + Math.floor(Math.max(0, cores(room)) / demand.coresPerUnit), 0)
+  return rooms.reduce((sum, room) => sum + Math.floor(Math.max(0, cores(room)) / unitCores(demand, room.node)), 0)
 }
 
 function best (rooms: Room[], demand: PlanDemand, cores: (room: Room) => number): Room | undefined {
   let found: Room | undefined
-  for (const room of rooms) if (cores(room) >= demand.coresPerUnit && (found === undefined || cores(room) > cores(found))) found = room
+  for (const room of rooms) if (cores(room) >= unitCores(demand, room.node) && (found === undefined || cores(room) > cores(found))) found = room
   return found
 }
-
-const coresOn = (tasks: PlanTask[], room: Room): number =>
-  tasks.reduce((sum, task) => sum + (task.node === room.node.id ? task.coreIds.length : 0), 0)
 
 /** The lowest core indices that nobody on the node has: CCP_COREIDS. */
 function takeIds (room: Room, count: number): number[] {

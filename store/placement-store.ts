@@ -1,3 +1,5 @@
+import type { UnitType } from '../core/planner.ts'
+
 /** What broker, head and node manager share about where tasks run: state, not messages (design.md, Placement). */
 
 export type TaskState = 'Queued' | 'Dispatching' | 'Running' | 'Canceling' | 'Finishing' | 'Finished' | 'Failed' | 'Canceled'
@@ -18,8 +20,8 @@ export interface TaskInfo {
   /** Where its controller (HPC Pack's IHpcServiceHost: Exit) is, if it has one; from Running on. */
   readonly controller?: string | undefined
   readonly pid?: number | undefined
-  /** From the end on: exit code or signal, and the last lines of stderr. */
-  readonly exit?: { readonly code: number | null, readonly signal: string | null, readonly stderr: string, readonly why: string } | undefined
+  /** From the end on: exit code or signal, and the last lines of stderr. `isNodeUnfit`: the node could not be prepared, and the next host would not fare better there. */
+  readonly exit?: { readonly code: number | null, readonly signal: string | null, readonly stderr: string, readonly why: string, readonly isNodeUnfit?: boolean | undefined } | undefined
   /** ISO 8601 UTC of this state. */
   readonly at: string
 }
@@ -35,16 +37,27 @@ export interface Demand {
   /** 0 … 4000, higher first; then age. */
   readonly priority: number
   readonly createdAt: string
+  /** 1 … 4096; of unit type core only. */
   readonly coresPerUnit: number
+  /** Undefined: core. */
+  readonly unitType?: UnitType | undefined
+  /** False: its tasks are nobody's victims. */
+  readonly canPreempt?: boolean | undefined
+  /** Takes what sessions of lower priority have beyond their minimum, not only for its own minimum. */
+  readonly growsByPreemption?: boolean | undefined
   readonly environment: Readonly<Record<string, string>>
   /** Node names that must not be used. */
   readonly exclude: readonly string[]
-  /** Only nodes of this group; undefined: any. */
-  readonly group?: string | undefined
+  /** Node names where nothing is started now, though what runs there goes on: the service could not be loaded there lately. */
+  readonly avoid?: readonly string[] | undefined
+  /** Only nodes that are in all of these groups; undefined: any. */
+  readonly groups?: readonly string[] | undefined
   /** Labels that a node must have. */
   readonly labels: Readonly<Record<string, string>>
   /** Milliseconds between SIGTERM and SIGKILL when a task is canceled. */
   readonly cancelGraceMs: number
+  /** Ids of tasks that the session has let go of. */
+  readonly leaving?: readonly string[] | undefined
 }
 
 export interface DemandBoard {

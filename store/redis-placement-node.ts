@@ -10,14 +10,23 @@ export interface NodeRecord {
   readonly machine: string
   readonly pid: number
   readonly cores: number
+  /** Of the machine; undefined: an older manager, 1. */
+  readonly sockets?: number | undefined
   readonly labels: Readonly<Record<string, string>>
   readonly groups: readonly string[]
   /** New for each start of a manager: two managers with one name tell each other apart by it. */
   readonly instance: string
 }
 
+/** A releaseNodeCommandLine that failed: for people, nothing waits for it. */
+export interface ReleaseFailure { readonly sessionId: string, readonly at: string, readonly why: string, readonly stderr: string }
+
+/** What a node tells people of itself, beside its tasks. */
+export interface NodeNews { readonly releaseFailure: ReleaseFailure }
+
 export type SyncAnswer =
-  | { readonly fenced: false, readonly tasks: PlacedTask[], readonly demands: Map<string, Demand> }
+  /** `over`: of the sessions that the node said it is prepared for, those that want nothing any more. */
+  | { readonly fenced: false, readonly tasks: PlacedTask[], readonly demands: Map<string, Demand>, readonly over: readonly string[], readonly isDraining: boolean }
   /** `takenBy`: instance of the manager that has this name now; undefined: nobody, the node was declared dead or Redis forgot it. */
   | { readonly fenced: true, readonly takenBy: string | undefined }
 
@@ -39,15 +48,18 @@ export class RedisNodeLink {
     return text(await SCRIPTS.register().run(this.#redis, [this.#keys.version], [record.id, JSON.stringify(record), iso()]))
   }
 
-  /** Beat, reports and task list in one exchange. */
-  async sync (node: string, epoch: string, reports: readonly PlacedTask[]): Promise<SyncAnswer> {
-    const [isCurrent, tasks, demands] = list(await SCRIPTS.sync().run(this.#redis, [this.#keys.version], [node, epoch, JSON.stringify(reports)]))
+  /** Beat, reports and task list in one exchange. `prepared`: sessions whose prepareNodeCommandLine has run here. */
+  async sync (node: string, epoch: string, reports: readonly PlacedTask[], prepared: readonly string[] = [], news?: NodeNews): Promise<SyncAnswer> {
+    const said = [node, epoch, JSON.stringify(reports), JSON.stringify(prepared), news === undefined ? '' : JSON.stringify(news)]
+    const [isCurrent, tasks, demands, over, isDraining] = list(await SCRIPTS.sync().run(this.#redis, [this.#keys.version], said))
     if (int(isCurrent) === 0) return { fenced: true, takenBy: text(tasks) || undefined }
     const wanted = list(demands).map(demand => JSON.parse(text(demand)) as Demand)
     return {
       fenced: false,
       tasks: list(tasks).map(task => JSON.parse(text(task)) as PlacedTask),
-      demands: new Map(wanted.map(demand => [demand.sessionId, demand]))
+      demands: new Map(wanted.map(demand => [demand.sessionId, demand])),
+      over: list(over).map(text),
+      isDraining: int(isDraining) === 1
     }
   }
 

@@ -1,13 +1,13 @@
 import type { Plan, PlanDemand, PlanNode, Snapshot } from '../core/planner.ts'
 import type { Demand } from './placement-store.ts'
-import type { NodeRecord } from './redis-placement-node.ts'
+import type { NodeNews, NodeRecord, ReleaseFailure } from './redis-placement-node.ts'
 import { placementKeys, SCRIPTS, STREAM_KEPT_MS, type PlacedTask, type PlacementKeys } from './redis-placement-scripts.ts'
 import { patiently, type CallNeeds } from './redis-call.ts'
 import { int, list, text, type Reply } from './redis-script.ts'
 
 export { RedisDemandBoard } from './redis-placement-demand.ts'
 export { RedisTaskEvents } from './redis-placement-events.ts'
-export { RedisNodeLink, type NodeRecord } from './redis-placement-node.ts'
+export { RedisNodeLink, type NodeNews, type NodeRecord, type ReleaseFailure } from './redis-placement-node.ts'
 
 export interface PlacementLimits {
   /** A node that has not beaten for this long is dead. */
@@ -38,9 +38,22 @@ export interface NodeView {
   readonly heartbeatAgeMs: number
   readonly groups: readonly string[]
   readonly labels: Readonly<Record<string, string>>
+  readonly sockets?: number | undefined
+  /** The latest releaseNodeCommandLine that failed there. */
+  readonly releaseFailure?: ReleaseFailure | undefined
 }
 
-interface NodeRow { readonly record: NodeRecord, readonly epoch: string, readonly beat: string, readonly isDraining: boolean, readonly isDead: boolean, readonly tasks: PlacedTask[] }
+interface NodeRow {
+  readonly record: NodeRecord
+  readonly epoch: string
+  readonly beat: string
+  readonly isDraining: boolean
+  /** Its manager has said goodbye, and ends its tasks itself. */
+  readonly isLeaving: boolean
+  readonly isDead: boolean
+  readonly tasks: PlacedTask[]
+  readonly news: NodeNews | undefined
+}
 type Failures = Readonly<Record<string, { readonly n: number, readonly at: number }>>
 
 /** Everything that a plan is made from, and what its commit needs to know again. */
@@ -92,7 +105,7 @@ export class RedisPlacement {
 
   /** False: the state has moved since the snapshot, and nothing was done. An empty plan is always committed. */
   async commit (snapshot: PlacementSnapshot, plan: Plan): Promise<boolean> {
-    if (plan.starts.length + plan.cancels.length + plan.deadNodes.length === 0) return true
+    if (plan.starts.length + plan.cancels.length + plan.finishes.length + plan.deadNodes.length === 0) return true
     const version = Math.max(snapshot.version + 1, snapshot.now)
     const at = new Date().toISOString()
     const rows = new Map(snapshot.rows.map(row => [row.record.id, row]))
@@ -111,17 +124,18 @@ export class RedisPlacement {
     }))
     const dead = plan.deadNodes.map(({ node }) =>
       ({ node, epoch: rows.get(node)?.epoch, beat: rows.get(node)?.beat, why: `node ${node} has not been heard of for ${this.#limits.nodeLeaseMs} ms` }))
-    return int(await this.#run('commit', [snapshot.version, version, at, JSON.stringify({ starts, cancels: plan.cancels, dead })])) === 1
+    return int(await this.#run('commit', [snapshot.version, version, at, JSON.stringify({ starts, cancels: plan.cancels, finishes: plan.finishes, dead })])) === 1
   }
 
   async nodes (): Promise<NodeView[]> {
     const { now, rows } = await this.snapshot('look')
-    return rows.map(({ record: { instance: _, ...record }, beat, isDraining, isDead, tasks }): NodeView => ({
+    return rows.map(({ record: { instance: _, ...record }, beat, isDraining, isDead, tasks, news }): NodeView => ({
       ...record,
       state: isDead ? 'Offline' : isDraining ? 'Draining' : 'Online',
       busy: tasks.reduce((sum, { capacity }) => sum + capacity, 0),
       tasks: tasks.length,
-      heartbeatAgeMs: now - Number(beat)
+      heartbeatAgeMs: now - Number(beat),
+      ...(news?.releaseFailure === undefined ? {} : { releaseFailure: news.releaseFailure })
     })).sort((a, b) => a.id < b.id ? -1 : 1)
   }
 
@@ -143,19 +157,21 @@ export class RedisPlacement {
 }
 
 function toRow (reply: Reply): NodeRow {
-  const [, record, epoch, beat, draining, dead, tasks] = list(reply)
+  const [, record, epoch, beat, draining, dead, tasks, news] = list(reply)
   return {
     record: JSON.parse(text(record)) as NodeRecord,
     epoch: text(epoch),
     beat: text(beat),
-    isDraining: int(draining) === 1,
+    isDraining: int(draining) > 0,
+    isLeaving: int(draining) === 2,
     isDead: int(dead) === 1,
-    tasks: list(tasks).map(task => JSON.parse(text(task)) as PlacedTask)
+    tasks: list(tasks).map(task => JSON.parse(text(task)) as PlacedTask),
+    news: text(news) === '' ? undefined : JSON.parse(text(news)) as NodeNews
   }
 }
 
-const toPlanNode = ({ record: { id, cores, labels, groups }, epoch, isDraining }: NodeRow, alive: boolean): PlanNode =>
-  ({ id, cores, labels, groups, epoch: Number(epoch), alive, draining: isDraining })
+const toPlanNode = ({ record: { id, cores, sockets, labels, groups }, epoch, isDraining, isLeaving }: NodeRow, alive: boolean): PlanNode =>
+  ({ id, cores, sockets, labels, groups, epoch: Number(epoch), alive, draining: isDraining, leaving: isLeaving })
 
 function pairs (reply: Reply | undefined): Map<string, Failures> {
   const flat = list(reply).map(text)

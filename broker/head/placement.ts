@@ -9,7 +9,7 @@ export interface PlacementNeeds {
   readonly log: Logger
 }
 
-export interface PassResult { readonly starts: number, readonly cancels: number, readonly deadNodes: number, readonly tries: number }
+export interface PassResult { readonly starts: number, readonly cancels: number, readonly finishes: number, readonly deadNodes: number, readonly tries: number }
 
 /** Another head planned at the same time this often in a row: leave it to that one and to the next sweep. */
 const MAX_TRIES = 5
@@ -41,15 +41,15 @@ export class Placement {
       const snapshot = await store.snapshot(kind)
       this.#tellSweep(snapshot)
       const found = plan(snapshot)
-      const result = { starts: found.starts.length, cancels: found.cancels.length, deadNodes: found.deadNodes.length, tries }
+      const result = { starts: found.starts.length, cancels: found.cancels.length, finishes: found.finishes.length, deadNodes: found.deadNodes.length, tries }
       if (await store.commit(snapshot, found)) {
-        if (result.starts + result.cancels + result.deadNodes > 0) log.info({ ...result, version: snapshot.version }, 'tasks placed')
+        if (result.starts + result.cancels + result.finishes + result.deadNodes > 0) log.info({ ...result, version: snapshot.version }, 'tasks placed')
         for (const dead of found.deadNodes) log.warn(dead, 'node is dead: its tasks failed')
         return result
       }
       if (tries >= MAX_TRIES) {
         log.warn({ tries, version: snapshot.version }, 'plan refused again and again; the next pass tries anew')
-        return { starts: 0, cancels: 0, deadNodes: 0, tries }
+        return { starts: 0, cancels: 0, finishes: 0, deadNodes: 0, tries }
       }
     }
   }

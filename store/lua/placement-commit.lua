@@ -3,7 +3,7 @@
 --
 -- KEYS  version
 -- ARGV  version of the snapshot, new version (in the ids of the new tasks), ISO time, plan as JSON:
---       {starts: [task], cancels: [{node, id, why}], dead: [{node, epoch, beat, why}]}
+--       {starts: [task], cancels: [{node, id, why}], finishes: the same, dead: [{node, epoch, beat, why}]}
 -- gives 1 committed, 0 refused
 -- include placement-common.lua
 local iso, plan = ARGV[3], cjson.decode(ARGV[4])
@@ -22,17 +22,21 @@ for _, dead in ipairs(plan.dead) do
   redis.call('SREM', at .. 'leaving', dead.node)
 end
 local touched = {}
-for _, cancel in ipairs(plan.cancels) do
-  local tasks = at .. 'tasks:' .. cancel.node
-  local json = redis.call('HGET', tasks, cancel.id)
-  if json then
-    local task = cjson.decode(json)
-    task.state, task.at = 'Canceling', iso
-    redis.call('HSET', tasks, cancel.id, cjson.encode(task))
-    tell(task)
-    touched[cancel.node] = true
+local function set (changes, state)
+  for _, change in ipairs(changes) do
+    local tasks = at .. 'tasks:' .. change.node
+    local json = redis.call('HGET', tasks, change.id)
+    if json then
+      local task = cjson.decode(json)
+      task.state, task.at = state, iso
+      redis.call('HSET', tasks, change.id, cjson.encode(task))
+      tell(task)
+      touched[change.node] = true
+    end
   end
 end
+set(plan.cancels, 'Canceling')
+set(plan.finishes, 'Finishing')
 for _, task in ipairs(plan.starts) do
   redis.call('HSET', at .. 'tasks:' .. task.node, task.id, cjson.encode(task))
   tell(task, true)

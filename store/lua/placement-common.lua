@@ -5,7 +5,7 @@
 --   <tag>:placement:demands       hash   session → Demand
 --   <tag>:placement:asserted      zset   session → ms when its broker last said so
 --   <tag>:placement:failures      hash   session → {node: {n, at}}: tasks of it that failed there, and when the last one did
---   <tag>:placement:nodes         hash   node → record; with :epochs (hash), :beats (zset, ms), :draining, :leaving (sets), :dead (zset, ms)
+--   <tag>:placement:nodes         hash   node → record; with :epochs, :news (hashes), :beats (zset, ms), :draining, :leaving (sets), :dead (zset, ms)
 --   <tag>:placement:tasks:<node>  hash   task id → task
 --   <tag>:placement:passes        hash   any, sweep → ms of the last one
 --   <tag>:events:<session>        stream of TaskStateChanged: field tasks = array

@@ -9,7 +9,7 @@ local node, iso, why = ARGV[1], ARGV[3], 'the node manager of ' .. ARGV[1] .. ' 
 if redis.call('HGET', at .. 'epochs', node) ~= ARGV[2] then return 0 end
 if ARGV[4] == '1' then
   endAll(node, 'Failed', iso, why)
-  for _, hash in ipairs({ 'nodes', 'epochs' }) do redis.call('HDEL', at .. hash, node) end
+  for _, hash in ipairs({ 'nodes', 'epochs', 'news' }) do redis.call('HDEL', at .. hash, node) end
   for _, zset in ipairs({ 'beats', 'dead' }) do redis.call('ZREM', at .. zset, node) end
   redis.call('SREM', at .. 'leaving', node)
 else

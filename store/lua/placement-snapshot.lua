@@ -8,7 +8,7 @@
 -- KEYS  version
 -- ARGV  who: sweep, plan, fallback or look; gap, demandLease, forget, ms that streams of dropped sessions are kept
 -- gives now, version, 1 if everybody got a fresh lease, dropped sessions, demands, failures (session, JSON, …),
---       nodes: id, record, epoch, beat (or time of death), draining 0|1, dead 0|1 and its tasks each
+--       nodes: id, record, epoch, beat (or time of death), draining 0|1 (2: it is leaving), dead 0|1, its tasks and its news (JSON or '') each
 -- include placement-common.lua
 local time, fresh, dropped = now(), 0, {}
 local who, gap, demandLease, forget, keepMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -31,7 +31,7 @@ if who ~= 'look' then
   dropped = redis.call('ZRANGE', at .. 'asserted', '-inf', '(' .. whole(time - demandLease), 'BYSCORE')
   for _, session in ipairs(dropped) do dropDemand(session, keepMs) end
   for _, node in ipairs(redis.call('ZRANGE', at .. 'dead', '-inf', '(' .. whole(time - forget), 'BYSCORE')) do
-    for _, hash in ipairs({ 'nodes', 'epochs' }) do redis.call('HDEL', at .. hash, node) end
+    for _, hash in ipairs({ 'nodes', 'epochs', 'news' }) do redis.call('HDEL', at .. hash, node) end
     redis.call('ZREM', at .. 'dead', node)
     redis.call('SREM', at .. 'draining', node)
   end
@@ -44,6 +44,6 @@ for i = 1, #records, 2 do
   local id = records[i]
   local dead = redis.call('ZSCORE', at .. 'dead', id)
   nodes[#nodes + 1] = { id, records[i + 1], redis.call('HGET', at .. 'epochs', id), redis.call('ZSCORE', at .. 'beats', id) or dead or '0',
-    (draining[id] or leaving[id]) and 1 or 0, dead and 1 or 0, redis.call('HVALS', at .. 'tasks:' .. id) }
+    leaving[id] and 2 or draining[id] and 1 or 0, dead and 1 or 0, redis.call('HVALS', at .. 'tasks:' .. id), redis.call('HGET', at .. 'news', id) or '' }
 end
 return { time, version(), fresh, dropped, redis.call('HVALS', at .. 'demands'), redis.call('HGETALL', at .. 'failures'), nodes }

@@ -3,10 +3,11 @@
 -- nothing, and the end of a task that it no longer has (Redis lost it, the node was fenced) is only told to the session.
 --
 -- KEYS  version
--- ARGV  node, epoch, reports (JSON array of tasks)
--- gives {0, instance that has the name now, or ''} when the epoch is over, else {1, tasks, demands of tasks to be started}
+-- ARGV  node, epoch, reports (JSON array of tasks), sessions that the node is prepared for (JSON array of ids), news of the node for people (JSON, or empty: none)
+-- gives {0, instance that has the name now, or ''} when the epoch is over, else {1, tasks, demands of tasks to be started, those of the sessions that want
+--       nothing any more, draining 0|1}
 -- include placement-common.lua
-local node, epoch, reports = ARGV[1], ARGV[2], cjson.decode(ARGV[3])
+local node, epoch, reports, prepared = ARGV[1], ARGV[2], cjson.decode(ARGV[3]), cjson.decode(ARGV[4] or '[]')
 local tasks = at .. 'tasks:' .. node
 local current = redis.call('HGET', at .. 'epochs', node) == epoch
 local isOver = false
@@ -31,7 +32,7 @@ for _, report in ipairs(reports) do
   elseif ENDED[report.state] then
     redis.call('HDEL', tasks, report.id)
     tell(report)
-    if report.state == 'Failed' then failed(report, task.state == 'Running') end
+    if report.state == 'Failed' then failed(report, task.state == 'Running' or task.state == 'Finishing') end
     isOver = true
   elseif task.state == 'Canceling' then
     -- Its host came up although it is not wanted any more; the session has been told so.
@@ -50,6 +51,7 @@ if not current then
   return { 0, record and not redis.call('ZSCORE', at .. 'dead', node) and cjson.decode(record).instance or '' }
 end
 redis.call('ZADD', at .. 'beats', now(), node)
+if ARGV[5] and ARGV[5] ~= '' then redis.call('HSET', at .. 'news', node, ARGV[5]) end
 local list, demands, seen = redis.call('HVALS', tasks), {}, {}
 for _, json in ipairs(list) do
   local task = cjson.decode(json)
@@ -59,4 +61,8 @@ for _, json in ipairs(list) do
     if demand then demands[#demands + 1] = demand end
   end
 end
-return { 1, list, demands }
+local over = {}
+for _, session in ipairs(prepared) do
+  if redis.call('HEXISTS', at .. 'demands', session) == 0 then over[#over + 1] = session end
+end
+return { 1, list, demands, over, redis.call('SISMEMBER', at .. 'draining', node) }

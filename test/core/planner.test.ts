@@ -1,5 +1,5 @@
 import t from 'tap'
-import { plan, type PlanDemand, type PlanNode, type PlanTask, type Plan, type Snapshot } from '../../core/planner.ts'
+import { plan, unitCores, type PlanDemand, type PlanNode, type PlanTask, type Plan, type Snapshot } from '../../core/planner.ts'
 
 const demand = (sessionId: string, more: Partial<PlanDemand> = {}): PlanDemand =>
   ({ sessionId, target: 4, min: 1, priority: 2000, createdAt: `2026-01-01T00:00:0${sessionId.length}.000Z`, coresPerUnit: 1, exclude: [], labels: {}, ...more })
@@ -19,7 +19,7 @@ function spread (found: Plan): Record<string, Record<string, number>> {
 }
 const canceled = (found: Plan): string[] => found.cancels.map(({ id, why }) => `${id} ${why}`).sort()
 
-interface Row { name: string, snapshot: Partial<Snapshot>, starts?: Record<string, Record<string, number>>, cancels?: string[], dead?: string[] }
+interface Row { name: string, snapshot: Partial<Snapshot>, starts?: Record<string, Record<string, number>>, cancels?: string[], finishes?: string[], dead?: string[] }
 const rows: Row[] = [
   { name: 'nothing wanted, nothing done', snapshot: { nodes: [node('n1', 4)] } },
   { name: 'a session spreads: most free first', snapshot: { demands: [demand('a', { target: 8 })], nodes: [node('n1', 16), node('n2', 16), node('n3', 16), node('n4', 16)] }, starts: { a: { n1: 2, n2: 2, n3: 2, n4: 2 } } },
@@ -32,9 +32,22 @@ const rows: Row[] = [
   { name: 'a minimum is all or none', snapshot: { demands: [demand('a', { target: 12, min: 12, createdAt: '1' }), demand('b', { target: 12, min: 12, createdAt: '2' })], nodes: [node('n1', 20)] }, starts: { a: { n1: 12 } } },
   { name: 'a minimum above the target is the target', snapshot: { demands: [demand('a', { target: 2, min: 10 })], nodes: [node('n1', 4)] }, starts: { a: { n1: 2 } } },
   { name: 'only nodes with the labels', snapshot: { demands: [demand('a', { labels: { gpu: 'yes' } })], nodes: [node('n1', 8), node('n2', 2, { labels: { gpu: 'yes', disk: 'ssd' } })] }, starts: { a: { n2: 2 } } },
-  { name: 'only nodes of the group', snapshot: { demands: [demand('a', { group: 'night' })], nodes: [node('n1', 8), node('n2', 2, { groups: ['day', 'night'] })] }, starts: { a: { n2: 2 } } },
+  { name: 'only nodes of the group', snapshot: { demands: [demand('a', { groups: ['night'] })], nodes: [node('n1', 8), node('n2', 2, { groups: ['day', 'night'] })] }, starts: { a: { n2: 2 } } },
   { name: 'not on excluded nodes; what runs there is canceled', snapshot: { demands: [demand('a', { target: 2, exclude: ['n1'] })], nodes: [node('n1', 8), node('n2', 2)], tasks: tasksOf('a', 'n1', 1) }, starts: { a: { n2: 2 } }, cancels: ['1-0 unfit'] },
-  { name: 'a draining node takes nothing new and keeps what it has', snapshot: { demands: [demand('a', { target: 3 })], nodes: [node('n1', 8, { draining: true }), node('n2', 1)], tasks: tasksOf('a', 'n1', 1) }, starts: { a: { n2: 1 } } },
+  { name: 'a node must be in all of the groups', snapshot: { demands: [demand('a', { groups: ['night', 'gpu'] })], nodes: [node('n1', 8, { groups: ['night'] }), node('n2', 1, { groups: ['gpu', 'night'] })] }, starts: { a: { n2: 1 } } },
+  { name: 'nothing starts where it is avoided, and what runs there goes on', snapshot: { demands: [demand('a', { target: 3, avoid: ['n1'] })], nodes: [node('n1', 8), node('n2', 1)], tasks: tasksOf('a', 'n1', 1) }, starts: { a: { n2: 1 } } },
+  { name: 'a draining node takes nothing new, and what runs there finishes and is replaced', snapshot: { demands: [demand('a', { target: 2 })], nodes: [node('n1', 8, { draining: true }), node('n2', 4)], tasks: tasksOf('a', 'n1', 1) }, starts: { a: { n2: 2 } }, finishes: ['1-0 drained'] },
+  { name: 'a host that only starts on a draining node is canceled', snapshot: { demands: [demand('a', { target: 1 })], nodes: [node('n1', 8, { draining: true })], tasks: [task('1-0', 'a', 'n1', { state: 'Dispatching' })] }, cancels: ['1-0 drained'] },
+  { name: 'a node whose manager is going is left to it', snapshot: { demands: [demand('a', { target: 1 })], nodes: [node('n1', 8, { draining: true, leaving: true })], tasks: tasksOf('a', 'n1', 1) } },
+  { name: 'what finishes is canceled once nobody wants it, or its session lets go of it', snapshot: { demands: [demand('a', { target: 1, leaving: ['1-1'] })], nodes: [node('n1', 1)], tasks: [task('1-0', 'gone', 'n1', { state: 'Finishing' }), task('1-1', 'a', 'n1', { state: 'Finishing' })] }, cancels: ['1-0 demandGone', '1-1 letGo'] },
+  { name: 'tasks that their session has let go of are canceled, not the youngest, and count no longer', snapshot: { demands: [demand('a', { target: 2, leaving: ['1-0', '9-9'] })], nodes: [node('n1', 4)], tasks: tasksOf('a', 'n1', 3) }, cancels: ['1-0 letGo'] },
+  { name: 'a unit of a node is the whole node, and none that is partly taken', snapshot: { demands: [demand('a', { target: 3, unitType: 'node' }), demand('bb', { target: 1 })], nodes: [node('n1', 8), node('n2', 2), node('n3', 4)], tasks: [task('1-0', 'bb', 'n1')] }, starts: { a: { n2: 1, n3: 1 } } },
+  { name: 'a unit of a socket is a socket\'s share of the node\'s cores', snapshot: { demands: [demand('a', { target: 9, unitType: 'socket' })], nodes: [node('n1', 8, { sockets: 2 }), node('n2', 3, { sockets: 2 }), node('n3', 4)] }, starts: { a: { n1: 2, n2: 3, n3: 1 } } },
+  { name: 'who may not be preempted is no victim', snapshot: { demands: [demand('low', { priority: 1, target: 4, canPreempt: false }), demand('high', { priority: 9, target: 2, min: 2 })], nodes: [node('n1', 4)], tasks: tasksOf('low', 'n1', 4) } },
+  { name: 'nor among equals', snapshot: { demands: [demand('a', { target: 4, canPreempt: false }), demand('bb')], nodes: [node('n1', 4)], tasks: tasksOf('a', 'n1', 4) } },
+  { name: 'who grows by preemption takes what lower ones have beyond their minimum', snapshot: { demands: [demand('low', { priority: 1, target: 4, min: 2 }), demand('high', { priority: 9, target: 4, growsByPreemption: true })], nodes: [node('n1', 5)], tasks: [...tasksOf('low', 'n1', 4), task('1-4', 'high', 'n1')] }, cancels: ['1-2 preempted', '1-3 preempted'] },
+  { name: 'and nothing of equals', snapshot: { demands: [demand('a', { target: 4 }), demand('high', { target: 4, growsByPreemption: true })], nodes: [node('n1', 5)], tasks: [...tasksOf('a', 'n1', 4), task('1-4', 'high', 'n1')] } },
+  { name: 'growth waits for what is being freed before it takes more', snapshot: { demands: [demand('low', { priority: 1, target: 4 }), demand('high', { priority: 9, target: 3, growsByPreemption: true })], nodes: [node('n1', 5)], tasks: [...tasksOf('low', 'n1', 2), task('1-2', 'low', 'n1', { state: 'Canceling' }), task('1-3', 'low', 'n1', { state: 'Canceling' }), task('1-4', 'high', 'n1')] } },
   { name: 'a unit of several cores stays on one node', snapshot: { demands: [demand('a', { target: 5, coresPerUnit: 4 }), demand('bb', { target: 3 })], nodes: [node('n1', 8), node('n2', 8), node('n3', 4)], tasks: tasksOf('bb', 'n3', 3) }, starts: { a: { n1: 2, n2: 2 } } },
   { name: 'too much is canceled, youngest first', snapshot: { demands: [demand('a', { target: 1 })], nodes: [node('n1', 8)], tasks: [task('2-1', 'a', 'n1'), task('10-0', 'a', 'n1'), task('2-3', 'a', 'n1')] }, cancels: ['10-0 surplus', '2-3 surplus'] },
   { name: 'target 0 frees all', snapshot: { demands: [demand('a', { target: 0 })], nodes: [node('n1', 8)], tasks: tasksOf('a', 'n1', 1) }, cancels: ['1-0 surplus'] },
@@ -52,11 +65,12 @@ const rows: Row[] = [
   { name: 'no victim on a node where it does not make a whole unit', snapshot: { demands: [demand('low', { priority: 1, target: 5 }), demand('high', { priority: 9, target: 1, coresPerUnit: 4 }), demand('peer', { priority: 9, target: 1 })], nodes: [node('n1', 4), node('n2', 4)], tasks: [...tasksOf('low', 'n1', 2, 1), task('1-9', 'low', 'n2', { coreIds: [0, 1] }), task('1-8', 'peer', 'n2', { coreIds: [2, 3] }), task('0-1', 'keep', 'n1', { coreIds: [2, 3], state: 'Finishing' })] }, cancels: ['1-0 preempted', '1-1 preempted'] },
   { name: 'a node where tasks of the session failed is left alone until its time', snapshot: { now: 100, demands: [demand('a', { target: 2, notBefore: { n1: 101, n2: 100 } })], nodes: [node('n1', 8), node('n2', 1)] }, starts: { a: { n2: 1 } } },
 ]
-for (const { name, snapshot, starts = {}, cancels = [], dead = [] } of rows) {
+for (const { name, snapshot, starts = {}, cancels = [], finishes = [], dead = [] } of rows) {
   t.test(`planner: ${name}`, async t => {
     const found = run(snapshot)
     t.same(spread(found), starts, 'starts')
     t.same(canceled(found), [...cancels].sort(), 'cancels')
+    t.same(found.finishes.map(({ id, why }) => `${id} ${why}`), finishes, 'finishes')
     t.same(found.deadNodes.map(({ node, epoch }) => `${node} ${epoch}`), dead, 'dead nodes')
   })
 }
@@ -66,13 +80,14 @@ t.test('planner: every task has core indices of its own, the lowest that are fre
   t.same(found.starts.map(({ coreIds }) => coreIds), [[0, 3], [4, 5]])
 })
 
-t.test('planner: on any grid nothing is overbooked, minima are whole, nobody is canceled without a reason', async t => {
+t.test('planner: on any grid nothing is overbooked or beyond its target, minima are whole, nobody is canceled without a reason, least of all who may not be preempted', async t => {
   for (let seed = 1; seed <= 1500; seed++) {
     const random = mulberry(seed)
     const upTo = (n: number): number => Math.floor(random() * (n + 1))
-    const nodes = Array.from({ length: 1 + upTo(5) }, (_, i) => node(`n${i}`, 1 + upTo(8), { alive: random() > 0.1, draining: random() < 0.1, groups: random() < 0.5 ? ['g'] : [] }))
+    const nodes = Array.from({ length: 1 + upTo(5) }, (_, i) => node(`n${i}`, 1 + upTo(8), { alive: random() > 0.1, draining: random() < 0.1, sockets: 1 + upTo(1), groups: random() < 0.5 ? ['g'] : [] }))
     const demands = Array.from({ length: upTo(6) }, (_, i) => demand(`s${i}`, {
-      target: upTo(10), min: upTo(6), priority: upTo(3), coresPerUnit: 1 + upTo(2), exclude: random() < 0.2 ? ['n0'] : [], ...(random() < 0.2 ? { group: 'g' } : {})
+      target: upTo(10), min: upTo(6), priority: upTo(3), coresPerUnit: 1 + upTo(2), exclude: random() < 0.2 ? ['n0'] : [], groups: random() < 0.2 ? ['g'] : [],
+      unitType: random() < 0.2 ? 'node' : random() < 0.2 ? 'socket' : 'core', canPreempt: random() > 0.3, growsByPreemption: random() < 0.5
     }))
     let tasks: PlanTask[] = []
     let demanded: PlanDemand[] = demands
@@ -82,10 +97,12 @@ t.test('planner: on any grid nothing is overbooked, minima are whole, nobody is 
       check(snapshot, found, complaint => { t.fail(`seed ${seed}, round ${round}: ${complaint}`) })
       const gone = new Set(found.deadNodes.map(({ node }) => node))
       const canceled = new Set(found.cancels.map(({ id }) => id))
+      const finishing = new Set(found.finishes.map(({ id }) => id))
       tasks = tasks.filter(task => !gone.has(task.node) && !(task.state === 'Canceling' && random() < 0.6))
-        .map(task => canceled.has(task.id) ? { ...task, state: 'Canceling' } : task)
-        .concat(found.starts.map((start, i) => ({ id: `${round}-${i}`, ...start, state: 'Dispatching' })))
-      demanded = demands.filter(() => random() > 0.1).map(demand => random() < 0.5 ? { ...demand, target: upTo(10) } : demand)
+        .map(task => canceled.has(task.id) ? { ...task, state: 'Canceling' } : finishing.has(task.id) ? { ...task, state: 'Finishing' } : task)
+        .concat(found.starts.map((start, i) => ({ id: `${round}-${i}`, ...start, state: random() < 0.5 ? 'Dispatching' : 'Running' })))
+      const letGo = tasks.filter(() => random() < 0.1).map(({ id }) => id)
+      demanded = demands.filter(() => random() > 0.1).map(demand => ({ ...demand, leaving: letGo, ...(random() < 0.5 ? { target: upTo(10) } : {}) }))
     }
   }
   t.pass('1500 grids, four rounds each')
@@ -112,6 +129,7 @@ function check ({ demands, nodes, tasks }: Snapshot, found: Plan, fail: (complai
   const alive = new Map(nodes.filter(({ alive }) => alive).map(node => [node.id, node]))
   const taken = new Map<string, Set<number>>()
   const canceledIds = new Set(found.cancels.map(({ id }) => id))
+  const finishedIds = new Set(found.finishes.map(({ id }) => id))
   for (const { node, coreIds } of [...tasks, ...found.starts]) {
     const home = alive.get(node)
     if (home === undefined) continue
@@ -126,11 +144,11 @@ function check ({ demands, nodes, tasks }: Snapshot, found: Plan, fail: (complai
     const home = alive.get(start.node)
     const wish = demands.find(({ sessionId }) => sessionId === start.sessionId)
     if (home === undefined || home.draining) fail(`${start.node} takes no tasks`)
-    if (wish === undefined || wish.exclude.includes(start.node) || (wish.group !== undefined && home?.groups.includes(wish.group) !== true)) fail(`${start.sessionId} may not run on ${start.node}`)
-    if (start.coreIds.length !== wish?.coresPerUnit) fail('a unit has other cores than asked for')
+    if (wish === undefined || wish.exclude.includes(start.node) || (wish.groups?.length === 1 && home?.groups.includes('g') !== true)) fail(`${start.sessionId} may not run on ${start.node}`)
+    if (wish === undefined || home === undefined || start.coreIds.length !== unitCores(wish, home)) fail('a unit has other cores than asked for')
   }
   for (const wish of demands) {
-    const running = tasks.filter(({ id, sessionId, node, state }) => sessionId === wish.sessionId && alive.has(node) && state !== 'Canceling' && !canceledIds.has(id)).length
+    const running = tasks.filter(({ id, sessionId, node, state }) => sessionId === wish.sessionId && alive.has(node) && state !== 'Canceling' && state !== 'Finishing' && !canceledIds.has(id) && !finishedIds.has(id)).length
     const started = found.starts.filter(({ sessionId }) => sessionId === wish.sessionId).length
     if (running + started > wish.target) fail(`${wish.sessionId} has ${running + started}, its target is ${wish.target}`)
     if (started > 0 && running + started < Math.min(wish.min, wish.target)) fail(`${wish.sessionId} got a part of its minimum`)
@@ -140,8 +158,13 @@ function check ({ demands, nodes, tasks }: Snapshot, found: Plan, fail: (complai
     if (victim === undefined || victim.state === 'Canceling' || !alive.has(victim.node)) fail(`${id} cannot be canceled`)
     const priority = demands.find(demand => demand.sessionId === sessionId)?.priority
     if ((why === 'demandGone') !== (priority === undefined)) fail(`${id}: ${why}`)
-    const isFor = (other: PlanDemand): boolean => other.min > 0 && other.sessionId !== sessionId && other.priority >= (priority ?? 0)
+    const isFor = (other: PlanDemand): boolean => other.sessionId !== sessionId && ((other.min > 0 && other.priority >= (priority ?? 0)) || (other.growsByPreemption === true && other.priority > (priority ?? 0)))
     if (why === 'preempted' && !demands.some(isFor)) fail(`${id} was preempted for nobody`)
+    if (why === 'preempted' && demands.find(demand => demand.sessionId === sessionId)?.canPreempt === false) fail(`${id} was preempted and may not be`)
+  }
+  for (const { id } of found.finishes) {
+    const task = tasks.find(task => task.id === id)
+    if (task?.state !== 'Running' || alive.get(task.node)?.draining !== true || canceledIds.has(id)) fail(`${id} need not finish`)
   }
 }
 
