@@ -49,6 +49,8 @@ interface Member extends Worker {
 
 /** Answers missed in a row after which a worker that is alive is stuck and is ended: by then it has not been claimed for `workerClaimTimeoutMs`. */
 const STUCK_AFTER = 6
+/** Before that, one whose lease ran out is stuck after so many: claim and beat are two ways to be alive, and it has used neither. */
+const MISSED_AT_LEAST = 2
 const POLL_MS = 20
 
 /**
@@ -292,11 +294,17 @@ export class WorkerPool {
       member.missed++
       if (!isWorkerAlive(member.pid, member.id)) { this.#gone(member.id, 'its broker worker is gone'); return }
       this.#needs.log.warn({ workerId: member.id, missed: member.missed, err: error }, 'worker did not answer a claim')
-      if (member.missed < STUCK_AFTER) return
+      if (member.missed < STUCK_AFTER && !await this.#hasRunOut(member)) return
       this.#needs.log.error({ workerId: member.id, workerPid: member.pid }, 'worker is stuck and is killed')
       killWorker(member.pid, member.id)
       this.#gone(member.id, 'it no longer answered and was killed')
     }
+  }
+
+  /** It neither answers nor beats: the directory has forgotten it. Nobody is judged while the store is away, for whoever beats into nothing is not to blame. */
+  async #hasRunOut (member: Member): Promise<boolean> {
+    if (member.missed < MISSED_AT_LEAST) return false
+    return await this.#needs.directory.get(member.id).then(record => record === undefined, () => false)
   }
 
   /** Gives back what was started for a burst: workers without a session for two rounds, beyond the warm ones. */

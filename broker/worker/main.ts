@@ -24,6 +24,7 @@ import { controlServer, type WorkerDesk } from './control.ts'
 import { controller } from './controller.ts'
 import { duplexEndpoints, type DuplexEndpoints } from './duplex.ts'
 import { frontEnd } from './front-end.ts'
+import { Lease } from './lease.ts'
 import { WorkerSessions, refusalOf } from './sessions.ts'
 
 /** What the head starts a worker with: JSON in SOA_WORKER_SPEC. */
@@ -43,6 +44,8 @@ interface WorkerSpec {
 /** A worker stays in the directory this long after its last beat. */
 const LEASE_MS = 15_000
 const BEAT_MS = 3000
+/** Other brokers serve what this worker served. */
+const EXIT_DISOWNED = 4
 /** Longest time for handing sessions over when the worker stops. */
 const STOP_MS = 20_000
 
@@ -58,6 +61,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   const blocking = life.own(await openRedis(spec.redisUrl, { log, timeoutMs, kind: 'blocking', name: `worker ${workerId} events` }), closeRedis)
   const events = life.own(new RedisTaskEvents({ redis, blocking, prefix, log, clock }), events => events.close())
   const directory = new RedisWorkerDirectory({ redis, prefix, log, timeoutMs, clock })
+  const records = new RedisSessionStore({ redis, prefix, log, timeoutMs, clock })
   const sessions = new WorkerSessions({
     workerId,
     defaults: settings,
@@ -72,7 +76,8 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
         return await RedisMessageStore.open({ ...opened, create: false })
       }
     },
-    sessions: new RedisSessionStore({ redis, prefix, log, timeoutMs, clock }),
+    sessions: records,
+    refused: () => held.refused(),
     services: new RedisServiceRegistry({ redis, prefix, log, timeoutMs, clock }),
     board: new RedisDemandBoard({ redis, prefix, log, timeoutMs, clock }),
     events,
@@ -81,11 +86,13 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     log,
   })
 
+  let held: Pick<Lease, 'refused' | 'end'> = { refused () {}, end () {} } // until there is one
   let end = (): void => {}
   const ended = new Promise<void>(resolve => { end = resolve })
   let stopping: Promise<void> | undefined
   const stop = (why: string): void => {
     if (stopping !== undefined) return
+    held.end()
     log.info({ why, sessions: sessions.ids.length }, 'worker stops')
     // Without a Redis nothing can be handed over in order, and need not be: what was acknowledged is kept, and the record says who has it no more.
     stopping = within(clock, STOP_MS, sessions.suspendAll().then(() => directory.remove(workerId)), () => new Error(`not done within ${STOP_MS} ms`))
@@ -146,18 +153,30 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   life.own(control, control => new Promise(resolve => { control.closeAllConnections(); control.close(resolve) }))
 
   const record = { workerId, pid: process.pid, socket: spec.socket, netTcp: spec.netTcp, control: spec.control, machine: hostname(), startedAt: new Date(clock.now()).toISOString() }
-  await directory.beat(record, LEASE_MS)
-  const beat = setInterval(() => {
-    if (stopping === undefined) directory.beat(record, LEASE_MS).catch(error => log.warn({ err: error as Error }, 'worker beat not written'))
-  }, BEAT_MS)
-  life.own(beat, clearInterval)
+  const sockets = [spec.socket, spec.netTcp, spec.control]
+  const lease = held = life.own(new Lease({
+    beat: () => directory.beat(record, LEASE_MS),
+    served: () => sessions.ids,
+    isMine: async id => (await records.get(id))?.worker === workerId,
+    letGo: id => sessions.letGo(id),
+    disowned (why) {
+      log.error({ why }, 'worker was given up and ends')
+      for (const path of sockets) rmSync(path, { force: true })
+      process.exit(EXIT_DISOWNED) // which closes every connection: who is on one finds the session's new broker
+    },
+    leaseMs: LEASE_MS,
+    beatMs: BEAT_MS,
+    clock,
+    log,
+  }), lease => lease.end())
+  await lease.start()
   claimed()
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop(name))
   log.info({ socket: spec.socket, address: soap.address }, 'worker ready')
   await ended
   disarmClaim()
   await life.close()
-  for (const path of [spec.socket, spec.netTcp, spec.control]) rmSync(path, { force: true })
+  for (const path of sockets) rmSync(path, { force: true })
 }
 
 process.on('unhandledRejection', error => { process.stderr.write(`unhandled rejection in worker: ${error instanceof Error ? error.stack ?? error.message : String(error)}\n`); process.exit(70) })

@@ -24,6 +24,8 @@ interface Needs {
   services: ServiceRegistry
   board: DemandBoard
   events: TaskEvents
+  /** A store has refused this worker: another broker owns the session, and perhaps others too. */
+  refused?: (() => void) | undefined
   connect: typeof callHost
   clock: Clock
   log: Logger
@@ -138,10 +140,13 @@ export class WorkerSessions {
     }))
   }
 
+  /** Another broker owns the session: nothing is written any more, and whoever waits here is told. */
+  letGo (sessionId: string): void { this.#open.get(sessionId)?.fail(new SoaError('storeFenced', { sessionId })) }
+
   #ended (session: BrokerSession, ending: Ending, why: string): void {
     this.#open.delete(session.sessionId)
     this.#needs.log.info({ sessionId: session.sessionId, ending, why }, 'session ended by itself')
-    if (ending === 'lost') return // another broker owns it: the record is that one's to write
+    if (ending === 'lost') { this.#needs.refused?.(); return } // another broker owns it: the record is that one's to write
     // What was canceled or failed stays so: raised again for its responses, it must not compute again.
     const state = session.endedAs ?? (ending === 'suspended' ? 'Suspended' : 'Finished')
     this.#record(session.sessionId, { state, worker: undefined, ...(session.endedAs === undefined ? { why } : {}) })
