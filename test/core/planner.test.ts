@@ -62,7 +62,7 @@ const rows: Row[] = [
   { name: 'no victims when they would not be enough', snapshot: { demands: [demand('low', { priority: 1, target: 2 }), demand('high', { priority: 9, target: 4, min: 4 })], nodes: [node('n1', 2)], tasks: tasksOf('low', 'n1', 2) } },
   { name: 'victims: cores being freed are counted, so none is taken twice', snapshot: { demands: [demand('low', { priority: 1, target: 4 }), demand('high', { priority: 9, target: 2, min: 2 })], nodes: [node('n1', 4)], tasks: [...tasksOf('low', 'n1', 2), task('2-2', 'low', 'n1', { state: 'Canceling' }), task('2-3', 'low', 'n1', { state: 'Canceling' })] } },
   { name: 'cores that a higher session waits for are kept from the lower one whose task had them', snapshot: { demands: [demand('low', { priority: 1, target: 4 }), demand('high', { priority: 9, target: 2, min: 2 })], nodes: [node('n1', 4)], tasks: [...tasksOf('low', 'n1', 2), task('2-3', 'low', 'n1', { state: 'Canceling' })] } },
-  { name: 'no victim on a node where it does not make a whole unit', snapshot: { demands: [demand('low', { priority: 1, target: 5 }), demand('high', { priority: 9, target: 1, coresPerUnit: 4 }), demand('peer', { priority: 9, target: 1 })], nodes: [node('n1', 4), node('n2', 4)], tasks: [...tasksOf('low', 'n1', 2, 1), task('1-9', 'low', 'n2', { coreIds: [0, 1] }), task('1-8', 'peer', 'n2', { coreIds: [2, 3] }), task('0-1', 'keep', 'n1', { coreIds: [2, 3], state: 'Finishing' })] }, cancels: ['1-0 preempted', '1-1 preempted'] },
+  { name: 'no victim on a node where it does not make a whole unit', snapshot: { demands: [demand('low', { priority: 1, target: 5 }), demand('high', { priority: 9, target: 1, coresPerUnit: 4 }), demand('peer', { priority: 9, target: 1 })], nodes: [node('n1', 4), node('n2', 4)], tasks: [...tasksOf('low', 'n1', 2, 1), task('1-9', 'low', 'n2', { coreIds: [0, 1] }), task('1-8', 'peer', 'n2', { coreIds: [2, 3] }), task('0-1', 'keep', 'n1', { coreIds: [2, 3], state: 'Canceling' })] }, cancels: ['1-0 preempted', '1-1 preempted'] },
   { name: 'a node where tasks of the session failed is left alone until its time', snapshot: { now: 100, demands: [demand('a', { target: 2, notBefore: { n1: 101, n2: 100 } })], nodes: [node('n1', 8), node('n2', 1)] }, starts: { a: { n2: 1 } } },
 ]
 for (const { name, snapshot, starts = {}, cancels = [], finishes = [], dead = [] } of rows) {
@@ -86,8 +86,15 @@ t.test('planner: on any grid nothing is overbooked or beyond its target, minima 
     const upTo = (n: number): number => Math.floor(random() * (n + 1))
     const nodes = Array.from({ length: 1 + upTo(5) }, (_, i) => node(`n${i}`, 1 + upTo(8), { alive: random() > 0.1, draining: random() < 0.1, sockets: 1 + upTo(1), groups: random() < 0.5 ? ['g'] : [] }))
     const demands = Array.from({ length: upTo(6) }, (_, i) => demand(`s${i}`, {
-      target: upTo(10), min: upTo(6), priority: upTo(3), coresPerUnit: 1 + upTo(2), exclude: random() < 0.2 ? ['n0'] : [], groups: random() < 0.2 ? ['g'] : [],
-      unitType: random() < 0.2 ? 'node' : random() < 0.2 ? 'socket' : 'core', canPreempt: random() > 0.3, growsByPreemption: random() < 0.5
+      target: upTo(10),
+      min: upTo(6),
+      priority: upTo(3),
+      coresPerUnit: 1 + upTo(2),
+      exclude: random() < 0.2 ? ['n0'] : [],
+      groups: random() < 0.2 ? ['g'] : [],
+      unitType: random() < 0.2 ? 'node' : random() < 0.2 ? 'socket' : 'core',
+      canPreempt: random() > 0.3,
+      growsByPreemption: random() < 0.5
     }))
     let tasks: PlanTask[] = []
     let demanded: PlanDemand[] = demands
@@ -158,7 +165,8 @@ function check ({ demands, nodes, tasks }: Snapshot, found: Plan, fail: (complai
     if (victim === undefined || victim.state === 'Canceling' || !alive.has(victim.node)) fail(`${id} cannot be canceled`)
     const priority = demands.find(demand => demand.sessionId === sessionId)?.priority
     if ((why === 'demandGone') !== (priority === undefined)) fail(`${id}: ${why}`)
-    const isFor = (other: PlanDemand): boolean => other.sessionId !== sessionId && ((other.min > 0 && other.priority >= (priority ?? 0)) || (other.growsByPreemption === true && other.priority > (priority ?? 0)))
+    const isFor = (other: PlanDemand): boolean => other.sessionId !== sessionId &&
+      ((other.min > 0 && other.priority >= (priority ?? 0)) || (other.growsByPreemption === true && other.priority > (priority ?? 0)))
     if (why === 'preempted' && !demands.some(isFor)) fail(`${id} was preempted for nobody`)
     if (why === 'preempted' && demands.find(demand => demand.sessionId === sessionId)?.canPreempt === false) fail(`${id} was preempted and may not be`)
   }
