@@ -83,12 +83,10 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
   },
   [BROKER]: { monitor: used('', '', 'any session setting may stand here'), services: warned('where brokers listen is said when the head is started (soa head --http)'), loadBalancing: used('', '', 'any session setting may stand here'), customBroker: warned('custom brokers are not there yet: the session runs with the stock broker') },
   [`${BROKER}/monitor`]: {
-    ...settings('clientIdleTimeout', 'clientConnectionTimeout', 'sessionIdleTimeout', 'messageThrottleStartThreshold', 'messageThrottleStopThreshold'),
+    ...settings('clientIdleTimeout', 'clientConnectionTimeout', 'sessionIdleTimeout', 'messageThrottleStartThreshold', 'messageThrottleStopThreshold', 'clientBrokerHeartbeatInterval', 'clientBrokerHeartbeatRetryCount'),
     '@loadSamplingInterval': warned('counters are counted as things happen, not sampled', 'ms'),
     '@allocationAdjustInterval': warned('service instances are asked for as soon as they are needed, not at intervals', 'ms'),
     '@statusUpdateInterval': warned('counters can be read at any time', 'ms'),
-    '@clientBrokerHeartbeatInterval': warned('clients are told 20000', 'ms'),
-    '@clientBrokerHeartbeatRetryCount': warned('clients are told 3', 'tries'),
     '@allocationGrowLoadRatioThreshold': warned('no version of HPC Pack since 2008 reads it either', 'percent'),
     '@allocationShrinkLoadRatioThreshold': warned('no version of HPC Pack since 2008 reads it either', 'percent')
   },
@@ -96,8 +94,7 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
   [`${BROKER}/services/brokerServiceAddresses`]: { add: warned('as services') },
   [`${BROKER}/services/brokerServiceAddresses/add`]: { '@baseAddress': warned('as services; the file is refused if it is no URI', 'URI') },
   [`${BROKER}/loadBalancing`]: {
-    ...settings('messageResendLimit', 'serviceOperationTimeout', 'endpointNotFoundRetryPeriod', 'serviceRequestPrefetchCount'),
-    '@multiEmissionDelayTime': warned('a request is never sent to a second instance while the first has it', 'ms'),
+    ...settings('messageResendLimit', 'multiEmissionDelayTime', 'serviceOperationTimeout', 'endpointNotFoundRetryPeriod', 'serviceRequestPrefetchCount'),
     '@endpointNotFoundRetryCountLimit': warned('HPC Pack does not use it either', 'tries'),
     '@maxConnectionCountPerAzureProxy': warned('there are no Azure proxies', 'connections'),
     '@dispatcherCapacityInGrowShrink': warned('the calls of an instance are known: maxConcurrentCalls', 'calls')

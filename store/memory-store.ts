@@ -1,5 +1,7 @@
 import { SoaError } from '../core/errors.ts'
+import type { Envelope } from '../wire/soap/envelope.ts'
 import type { MessageStore, Settlement, StateChange, StoredClient, StoredRequest, StoredResponse } from './message-store.ts'
+import { MemoryDeadLetters } from './memory-dead-letters.ts'
 import { rowBytes } from './pack.ts'
 
 interface Client {
@@ -23,6 +25,8 @@ interface Client {
 export interface MemoryNeeds {
   /** Setting maxSessionBytes; 0 or undefined: none. */
   readonly maxSessionBytes?: number | undefined
+  /** Setting maxDeadLetters, default 1000. */
+  readonly maxDeadLetters?: number | undefined
 }
 
 /**
@@ -33,11 +37,15 @@ export class MemoryMessageStore implements MessageStore {
   readonly #clients = new Map<string, Client>()
   readonly #quota: number
   readonly #state = new Map<string, StateChange>()
+  readonly letters: MemoryDeadLetters
   #purged = { total: 0, processed: 0, faulted: 0 }
   #bytes = 0
   #isClosed = false
 
-  constructor ({ maxSessionBytes = 0 }: MemoryNeeds = {}) { this.#quota = maxSessionBytes }
+  constructor ({ maxSessionBytes = 0, maxDeadLetters = 1000 }: MemoryNeeds = {}) {
+    this.#quota = maxSessionBytes
+    this.letters = new MemoryDeadLetters({ most: maxDeadLetters, grow: bytes => { this.#bytes += bytes }, replace: (clientId, at, response) => this.#replace(clientId, at, response) })
+  }
 
   async append (clientId: string, displayId: string, batch: readonly StoredRequest[], state: readonly StateChange[] = []): Promise<void> {
     this.#mustBeOpen()
@@ -95,7 +103,7 @@ export class MemoryMessageStore implements MessageStore {
     this.#mustBeOpen()
     this.#keep(state)
     const kept: Array<{ clientId: string, seq: number, at: number }> = []
-    for (const { clientId, seq, response, isFault, requestAction } of batch) {
+    for (const { clientId, seq, response, isFault, requestAction, letter } of batch) {
       const client = this.#clients.get(clientId)
       const request = client?.requests.get(seq)
       if (client === undefined || request === undefined) continue
@@ -104,6 +112,7 @@ export class MemoryMessageStore implements MessageStore {
       client.kept.set(at, { at, seq, envelope: response, isFault, requestAction })
       client.requests.delete(seq)
       this.#grow(client, rowBytes(response) - rowBytes(request.envelope))
+      if (letter !== undefined) this.letters.keep(clientId, seq, at, letter)
       kept.push({ clientId, seq, at })
     }
     return kept
@@ -162,6 +171,7 @@ export class MemoryMessageStore implements MessageStore {
     this.#purged = { total: total + client.responses + client.requests.size, processed: processed + client.responses, faulted: faulted + client.faults }
     this.#bytes -= client.bytes
     this.#clients.delete(clientId)
+    this.letters.purge(clientId)
   }
 
   async purged (): Promise<{ total: number, processed: number, faulted: number }> {
@@ -179,6 +189,8 @@ export class MemoryMessageStore implements MessageStore {
     const kept = [...this.#state.values()]
     return { entries: new Map(kept.flatMap(({ key, value }) => value === undefined ? [] : [[key, value]])), n: Math.max(0, ...kept.map(({ n }) => n)) }
   }
+
+  async deadLettered (): Promise<number> { return this.letters.ever }
 
   async bytes (): Promise<number> {
     this.#mustBeOpen()
@@ -217,6 +229,19 @@ export class MemoryMessageStore implements MessageStore {
 
   #keep (state: readonly StateChange[]): void {
     for (const change of state) if ((this.#state.get(change.key)?.n ?? -1) < change.n) this.#state.set(change.key, change)
+  }
+
+  /** The response to a replay takes its fault's place; without one only looks. */
+  #replace (clientId: string, at: number, response?: { envelope: Envelope, isFault: boolean, requestAction: string }): boolean {
+    this.#mustBeOpen()
+    const client = this.#clients.get(clientId)
+    const before = client?.kept.get(at)
+    if (client === undefined || before === undefined) return false
+    if (response === undefined) return true
+    client.kept.set(at, { at, seq: before.seq, ...response })
+    if (before.isFault && !response.isFault) client.faults--
+    this.#grow(client, rowBytes(response.envelope) - rowBytes(before.envelope))
+    return true
   }
 
   #grow (client: Client, size: number): void {

@@ -1,4 +1,5 @@
 import type { Envelope } from '../wire/soap/envelope.ts'
+import type { DeadLetterStore, NewLetter } from './dead-letters.ts'
 
 /** A message that a custom broker made: its body as markup. */
 export interface MadeMessage { readonly action: string, readonly body: string, readonly isFault?: boolean | undefined }
@@ -59,7 +60,15 @@ export interface StoredClient {
   readonly uncommittedMessageIds: readonly string[]
 }
 
-export interface Settlement { readonly clientId: string, readonly seq: number, readonly response: Envelope, readonly isFault: boolean, readonly requestAction: string }
+export interface Settlement {
+  readonly clientId: string
+  readonly seq: number
+  readonly response: Envelope
+  readonly isFault: boolean
+  readonly requestAction: string
+  /** The request was given up. */
+  readonly letter?: NewLetter | undefined
+}
 
 /**
  * The queues of one session, written by the one broker that owns it. Says nothing of Redis: no connection, key or script shows through.
@@ -75,7 +84,10 @@ export interface MessageStore {
   commit (clientId: string, displayId: string, through: { seq: number, committed: number, endOfMessages: boolean, batchId: number }): Promise<void>
   /** Forgets uncommitted requests (a newer batch id came): those with seq > `afterSeq` and without a response. */
   discard (clientId: string, afterSeq: number): Promise<void>
-  /** In one step for each row: the response is kept and its request goes; `state` is kept too. A request already gone: nothing happens. Resolves to the rows that were kept, with their place. */
+  /**
+   * In one step for each row: the response is kept and its request goes; `state` is kept too, and the letter of a request that was given up.
+   * A request already gone: nothing happens. Resolves to the rows that were kept, with their place.
+   */
   settle (batch: readonly Settlement[], state?: readonly StateChange[]): Promise<Array<{ clientId: string, seq: number, at: number }>>
   /** Responses from place `from` on, at most `count` and at most about `maxBytes` (but at least one if there is one). */
   read (clientId: string, from: number, count: number, maxBytes: number): Promise<StoredResponse[]>
@@ -85,10 +97,14 @@ export interface MessageStore {
   release (clientId: string, through: number): Promise<void>
   /** What a broker needs to raise the session again. */
   load (): Promise<StoredClient[]>
-  /** Removes all of one client; its totals are added to the session's purged counters in the same step. */
+  /** Requests that were given up. */
+  readonly letters: DeadLetterStore
+  /** Removes all of one client, its dead letters too; its totals are added to the session's purged counters in the same step. */
   purge (clientId: string): Promise<void>
   /** The totals of purged clients: session totals never go down (HPC_PurgedTotal …). */
   purged (): Promise<{ total: number, processed: number, faulted: number }>
+  /** Dead letters that there ever were, those that are gone too. */
+  deadLettered (): Promise<number>
   /** Changes of the custom broker's map that go with no batch. */
   keepState (changes: readonly StateChange[]): Promise<void>
   /** The custom broker's map: JSON by name; and the highest `n` that was kept. */

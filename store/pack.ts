@@ -1,5 +1,7 @@
 import { SoaError } from '../core/errors.ts'
 import type { Envelope } from '../wire/soap/envelope.ts'
+import { userDataText } from '../wire/soap/hpc-headers.ts'
+import { USER_DATA_SHOWN, type FailedTry, type NewLetter } from './dead-letters.ts'
 import type { Decision, StoredRequest, StoredResponse } from './message-store.ts'
 
 /**
@@ -7,7 +9,7 @@ import type { Decision, StoredRequest, StoredResponse } from './message-store.ts
  *
  *     offset  bytes
  *     0       1      v: version of the stored form (Envelope.v)
- *     1       1      kind: 'q' request, 's' response, 'e' envelope alone
+ *     1       1      kind: 'q' request, 's' response, 'e' envelope alone, 'd' dead letter
  *     2       8      seq, a big-endian double (scripts read it; Lua's numbers are doubles; 0 in an envelope alone)
  *     10      4      h: bytes of the head, big-endian
  *     14      h      head: JSON, all fields but the bytes, and the lengths of what follows
@@ -19,7 +21,7 @@ const V = 1
 const SEQ_AT = 2
 const HEAD_LENGTH_AT = 10
 const HEAD_AT = 14
-const KINDS = { request: 0x71, response: 0x73, envelope: 0x65 } as const
+const KINDS = { request: 0x71, response: 0x73, envelope: 0x65, letter: 0x64 } as const
 
 interface Head {
   soap: Envelope['soap']
@@ -37,7 +39,11 @@ interface Head {
   isFault?: true | undefined
   requestAction?: string | undefined
   decision?: Decision | undefined
+  letter?: LetterHead | undefined
 }
+
+/** What a dead letter has beside its request. `user`: its user data as text, cut. */
+export interface LetterHead { client: string, when: string, why: string, tries: readonly FailedTry[], user: string }
 
 export const packEnvelope = (envelope: Envelope): Buffer => pack(KINDS.envelope, 0, envelope, {})
 export const unpackEnvelope = (row: Buffer): Envelope => unpack(row, KINDS.envelope).envelope
@@ -54,6 +60,24 @@ export const packResponse = ({ seq, isFault, requestAction, envelope }: Omit<Sto
 export function unpackResponse (row: Buffer, at: number): StoredResponse {
   const { seq, head, envelope } = unpack(row, KINDS.response)
   return { at, seq, isFault: head.isFault === true, requestAction: head.requestAction ?? '', envelope }
+}
+
+export const packLetter = (seq: number, { displayId, when, why, tries, request, decision }: NewLetter): Buffer =>
+  pack(KINDS.letter, seq, request, { letter: { client: displayId, when, why, tries, user: shownUserData(request.userData) }, decision })
+export interface UnpackedLetter { seq: number, letter: LetterHead, envelope: Envelope, decision: Decision | undefined }
+export function unpackLetter (row: Buffer): UnpackedLetter {
+  const { seq, head, envelope } = unpack(row, KINDS.letter)
+  return { seq, letter: letterIn(head), envelope, decision: head.decision }
+}
+/** The beginning of a row, up to the end of its head: what a list needs. */
+export function unpackLetterHead (row: Buffer): { seq: number, letter: LetterHead, messageId: string, action: string } {
+  const { seq, head } = headOf(row, KINDS.letter)
+  return { seq, letter: letterIn(head), messageId: head.messageId ?? '', action: head.action }
+}
+
+function letterIn ({ letter }: Head): LetterHead {
+  if (letter === undefined) throw new SoaError('StorageFailure', { why: 'a stored dead letter does not say what it died of' })
+  return letter
 }
 
 function pack (kind: number, seq: number, envelope: Envelope, more: Partial<Head>): Buffer {
@@ -88,14 +112,19 @@ function pack (kind: number, seq: number, envelope: Envelope, more: Partial<Head
   return row
 }
 
-function unpack (row: Buffer, kind: number): { seq: number, head: Head, envelope: Envelope } {
+function headOf (row: Buffer, kind: number): { seq: number, head: Head, end: number } {
   const v = row[0]
   if (v === undefined || v === 0) throw new SoaError('StorageFailure', { why: 'a stored row has no version' })
   if (v > V) throw new SoaError('Broker_UnsupportedVersion', { version: v, known: V })
   if (row.length < HEAD_AT || row[1] !== kind) throw new SoaError('StorageFailure', { why: `a stored row of ${row.length} bytes is not of kind ${String.fromCharCode(kind)}` })
   const headLength = row.readUInt32BE(HEAD_LENGTH_AT)
-  const head = JSON.parse(row.toString('utf8', HEAD_AT, HEAD_AT + headLength)) as Head
-  let at = HEAD_AT + headLength
+  const end = HEAD_AT + headLength
+  return { seq: row.readDoubleBE(SEQ_AT), head: JSON.parse(row.toString('utf8', HEAD_AT, end)) as Head, end }
+}
+
+function unpack (row: Buffer, kind: number): { seq: number, head: Head, envelope: Envelope } {
+  const { seq, head, end } = headOf(row, kind)
+  let at = end
   // Views, not copies: they keep the row alive, and the row is this one message.
   const take = (length: number): Uint8Array => {
     if (at + length > row.length) throw new SoaError('StorageFailure', { why: `a stored row ends after ${row.length} bytes, ${at + length} are named in its head` })
@@ -106,7 +135,7 @@ function unpack (row: Buffer, kind: number): { seq: number, head: Head, envelope
   const otherHeaders = (head.others ?? []).map(take)
   const body = take(row.length - at)
   return {
-    seq: row.readDoubleBE(SEQ_AT),
+    seq,
     head,
     envelope: {
       v: V,
@@ -129,4 +158,17 @@ export function rowBytes (envelope: Envelope): number {
   let size = HEAD_AT + 160 + envelope.action.length + (envelope.messageId?.length ?? 0) + (envelope.userData?.length ?? 0) + envelope.body.length
   for (const header of envelope.otherHeaders) size += header.length
   return size
+}
+
+/** What a dead letter costs beside it. */
+export function letterBytes ({ request, why, tries }: NewLetter): number {
+  let size = rowBytes(request) + why.length + 2 * Math.min(USER_DATA_SHOWN, request.userData?.length ?? 0)
+  for (const tried of tries) size += 100 + tried.why.length
+  return size
+}
+
+/** User data as a list of dead letters shows it. */
+export function shownUserData (userData: Uint8Array | undefined): string {
+  const whole = userData === undefined ? '' : userDataText(userData)
+  return whole.length <= USER_DATA_SHOWN ? whole : `${whole.slice(0, USER_DATA_SHOWN - 1)}…`
 }

@@ -6,9 +6,11 @@
  *
  * One session:
  *
- *     {…}:meta             hash   token, number (of owners so far), writes (moves done), bytes, purgedTotal, purgedProcessed, purgedFaulted
+ *     {…}:meta             hash   token, number (of owners so far), writes (moves done), bytes, purgedTotal, purgedProcessed, purgedFaulted, letters (dead letters ever), lettersDropped
  *     {…}:clients          set    client ids that have data
  *     {…}:state            hash   the custom broker's durable map (store/lua/state.lua)
+ *     {…}:dead             zset   the dead letters, in the order in which they died (store/lua/letters.lua)
+ *     {…}:letters          hash   number of a dead letter → packed letter
  *     {…}:client:<id>      hash   display, appended, gaps, committed, committedSeq, eom, batch, responses, faults, released, bytes
  *     {…}:requests:<id>    hash   seq → packed request without a response (store/pack.ts)
  *     {…}:responses:<id>   hash   place → packed response
@@ -33,6 +35,8 @@ export interface SessionKeys {
   readonly meta: string
   readonly clients: string
   readonly state: string
+  readonly dead: string
+  readonly letters: string
   of (clientId: string): ClientKeys
 }
 
@@ -42,6 +46,8 @@ export function sessionKeys (prefix: string, sessionId: string): SessionKeys {
     meta: `${tag}:meta`,
     clients: `${tag}:clients`,
     state: `${tag}:state`,
+    dead: `${tag}:dead`,
+    letters: `${tag}:letters`,
     of: clientId => ({ client: `${tag}:client:${clientId}`, requests: `${tag}:requests:${clientId}`, responses: `${tag}:responses:${clientId}` })
   }
 }

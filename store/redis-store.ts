@@ -2,8 +2,9 @@ import { SoaError, isSoaError } from '../core/errors.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { MessageStore, Settlement, StateChange, StoredClient, StoredRequest, StoredResponse } from './message-store.ts'
-import { packRequest, packResponse, unpackRequest, unpackResponse } from './pack.ts'
+import { packLetter, packRequest, packResponse, unpackRequest, unpackResponse } from './pack.ts'
 import { NotYet } from './redis-call.ts'
+import { RedisDeadLetters } from './redis-dead-letters.ts'
 import { sessionKeys, type SessionKeys } from './redis-keys.ts'
 import { loadClients } from './redis-load.ts'
 import { SessionOwner } from './redis-owner.ts'
@@ -45,6 +46,8 @@ export interface OpenSession {
   readonly limits?: {
     /** Setting maxSessionBytes; 0 or undefined: none. */
     readonly maxSessionBytes?: number | undefined
+    /** Setting maxDeadLetters, default 1000. */
+    readonly maxDeadLetters?: number | undefined
     /** Setting storeTimeoutMs, default 30 s. */
     readonly timeoutMs?: number | undefined
   } | undefined
@@ -58,6 +61,7 @@ export class RedisMessageStore implements MessageStore {
   readonly #owner: SessionOwner
   readonly #keys: SessionKeys
   readonly #opened: OpenSession
+  readonly letters: RedisDeadLetters
   readonly #timeoutMs: number
   readonly #stop: AbortController
   #settling: Promise<unknown> = Promise.resolve()
@@ -69,6 +73,7 @@ export class RedisMessageStore implements MessageStore {
     this.#keys = keys
     this.#timeoutMs = timeoutMs
     this.#stop = stop
+    this.letters = new RedisDeadLetters({ keys, run: (of, keys, args) => this.#run(of, keys, args), moved: writes => owner.moved(writes) })
   }
 
   /** Takes the session over: from now on every write of an earlier owner is refused with storeFenced. */
@@ -120,9 +125,9 @@ export class RedisMessageStore implements MessageStore {
 
   async #settle (batch: readonly Settlement[], state: readonly StateChange[]): Promise<Array<{ clientId: string, seq: number, at: number }>> {
     if (batch.length === 0) return []
-    const rows = new Map<string, Array<{ seq: number, isFault: boolean, row: Buffer }>>()
-    for (const { clientId, seq, isFault, requestAction, response } of batch) {
-      const row = { seq, isFault, row: packResponse({ seq, isFault, requestAction, envelope: response }) }
+    const rows = new Map<string, Array<{ seq: number, isFault: boolean, row: Buffer, letter: Buffer | undefined }>>()
+    for (const { clientId, seq, isFault, requestAction, response, letter } of batch) {
+      const row = { seq, isFault, row: packResponse({ seq, isFault, requestAction, envelope: response }), letter: letter && packLetter(seq, letter) }
       const of = rows.get(clientId)
       if (of === undefined) rows.set(clientId, [row])
       else of.push(row)
@@ -130,8 +135,9 @@ export class RedisMessageStore implements MessageStore {
     const kept: Array<{ clientId: string, seq: number, at: number }> = []
     let ids: string[] = []
     const reply = await this.#runMade(SETTLE, () => {
-      const keys = [this.#keys.meta, this.#keys.state]
+      const keys = [this.#keys.meta, this.#keys.state, this.#keys.dead, this.#keys.letters]
       const args: Argument[] = [changes(state)]
+      const letters: Argument[] = []
       ids = []
       for (const [clientId, all] of rows) {
         const left = all.filter(({ seq }) => {
@@ -145,8 +151,12 @@ export class RedisMessageStore implements MessageStore {
         ids.push(clientId)
         keys.push(client, requests, responses)
         args.push(left.length)
-        for (const { seq, isFault, row } of left) args.push(seq, isFault ? 1 : 0, row)
+        for (const { seq, isFault, row, letter } of left) {
+          args.push(seq, isFault ? 1 : 0, row)
+          if (letter !== undefined) letters.push(ids.length - 1, seq, clientId, letter)
+        }
       }
+      if (letters.length > 0) args.push(this.#opened.limits?.maxDeadLetters ?? 1000, ...letters)
       return ids.length === 0 && state.length === 0 ? undefined : { keys, args }
     })
     const flat = list(reply)
@@ -191,7 +201,7 @@ export class RedisMessageStore implements MessageStore {
   async purge (clientId: string): Promise<void> {
     const { client, requests, responses } = this.#keys.of(clientId)
     await this.#owner.leaving(clientId, async () => {
-      this.#owner.moved(int(await this.#run(PURGE, [this.#keys.meta, this.#keys.clients, client, requests, responses], [clientId])))
+      this.#owner.moved(int(await this.#run(PURGE, [this.#keys.meta, this.#keys.clients, client, requests, responses, this.#keys.dead, this.#keys.letters], [clientId])))
     })
   }
 
@@ -216,6 +226,8 @@ export class RedisMessageStore implements MessageStore {
     return { entries, n: highest }
   }
 
+  async deadLettered (): Promise<number> { return int(list(await this.#run(TOTALS, [this.#keys.meta], []))[4]) }
+
   async bytes (): Promise<number> { return int(list(await this.#run(TOTALS, [this.#keys.meta], []))[3]) }
 
   async close (keep: boolean): Promise<void> {
@@ -228,14 +240,14 @@ export class RedisMessageStore implements MessageStore {
   }
 
   async #remove (): Promise<void> {
-    const { meta, clients, state, of } = this.#keys
+    const { meta, clients, state, dead, letters, of } = this.#keys
     this.#owner.forget()
     try {
       const ids = list(await this.#run(CLIENTS, [meta, clients], [])).map(text)
       // The session itself goes last: a removal cut short is found again and ended by the next one.
       for (let from = 0; from === 0 || from < ids.length; from += REMOVED_A_STEP) {
         const step = ids.slice(from, from + REMOVED_A_STEP)
-        await this.#run(REMOVE, [meta, clients, state, ...step.flatMap(id => Object.values(of(id)) as string[])], [from + REMOVED_A_STEP >= ids.length ? 1 : 0, ...step])
+        await this.#run(REMOVE, [meta, clients, state, dead, letters, ...step.flatMap(id => Object.values(of(id)) as string[])], [from + REMOVED_A_STEP >= ids.length ? 1 : 0, ...step])
       }
     } catch (error) {
       if (!isSoaError(error, 'storeLost')) throw error // nothing of the session is there: that is what was wanted

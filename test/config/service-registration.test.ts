@@ -95,7 +95,7 @@ t.test('registration: a program without a slash is left to PATH', async t => {
 
 t.test('registration: what has no effect and what nobody knows is warned about by its path', async t => {
   const { warnings } = parseRegistration(wrap('<service assembly="p.mjs" architecture="X64" sessionIdleTimout="3" MaxConcurrentCalls="3"><extra/></service><hosts/>', `
-    <microsoft.Hpc.Broker><monitor statusUpdateInterval="3000" clientidletimeout="4"/><loadBalancing multiEmissionDelayTime="-1"/><services><brokerServiceAddresses/></services></microsoft.Hpc.Broker>
+    <microsoft.Hpc.Broker><monitor statusUpdateInterval="3000" clientidletimeout="4"/><loadBalancing endpointNotFoundRetryCountLimit="10" multiEmissionDelayTime="-1"/><services><brokerServiceAddresses/></services></microsoft.Hpc.Broker>
     <microsoft.Hpc.Session><debugMode enabled="true"/></microsoft.Hpc.Session><system.serviceModel><bindings/></system.serviceModel><surprise/>`), file)
   const S = 'microsoft.Hpc.Session.ServiceRegistration'
   const expected = [
@@ -105,7 +105,7 @@ t.test('registration: what has no effect and what nobody knows is warned about b
     [`${S}/service/@sessionIdleTimout`, /^unknown, ignored$/],
     [`${S}/service/extra`, /^unknown, ignored$/],
     ['configuration/surprise', /^unknown, ignored$/],
-    ['microsoft.Hpc.Broker/loadBalancing/@multiEmissionDelayTime', /^has no effect here: .*second instance/],
+    ['microsoft.Hpc.Broker/loadBalancing/@endpointNotFoundRetryCountLimit', /^has no effect here: HPC Pack does not use it/],
     ['microsoft.Hpc.Broker/monitor/@clientidletimeout', /^unknown, ignored; did you mean @clientIdleTimeout\?$/],
     ['microsoft.Hpc.Broker/monitor/@statusUpdateInterval', /^has no effect here: counters/],
     ['microsoft.Hpc.Broker/services', /^has no effect here: .*soa head --http/],

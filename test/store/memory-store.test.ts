@@ -1,8 +1,12 @@
 import t from 'tap'
 import { MemoryMessageStore } from '../../store/memory-store.ts'
-import { storePromises } from './store-promises.ts'
+import { letterPromises } from './letter-promises.ts'
+import { storePromises, type Open } from './store-promises.ts'
 
-storePromises(t, async (_t, limits) => {
+const open: Open = async (_t, limits) => {
   const store = new MemoryMessageStore(limits)
   return { store, reopen: async () => store, traces: async () => [] }
-})
+}
+
+storePromises(t, open)
+letterPromises(t, open)

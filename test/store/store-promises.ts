@@ -27,7 +27,7 @@ const through = (seq: number, committed = seq, endOfMessages = false, batchId = 
 
 /** A store under test. `reopen` gives the store as a broker finds it after it was raised again; `gone` tells whether any trace is left. */
 export interface Opened { store: MessageStore, reopen: () => Promise<MessageStore>, traces: () => Promise<string[]> }
-export type Open = (t: Test, limits?: { maxSessionBytes?: number }) => Promise<Opened>
+export type Open = (t: Test, limits?: { maxSessionBytes?: number, maxDeadLetters?: number }) => Promise<Opened>
 
 /** What every store promises. memory-store.test.ts and redis-store.test.ts each call this with their own `open`. */
 export function storePromises (t: Test, open: Open): void {

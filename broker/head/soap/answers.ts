@@ -9,8 +9,8 @@ export const SERVER_VERSION = '5.0.0.0'
 /** PingBroker2's answer when the session has no broker ([wire-contract] 1.2). */
 export const BROKER_NOT_EXIST = 'PingBroker2Result_BrokerNotExist'
 
-/** How often clients ask for their broker, in ms, and how many failures they bear (HPC Pack's defaults, [wire-contract] 2.6). */
-const HEARTBEAT = { ClientBrokerHeartbeatInterval: 20_000, ClientBrokerHeartbeatRetryCount: 3 }
+/** How often clients ask for their broker, in ms, and how many failures they bear ([wire-contract] 2.6). */
+const heartbeat = (settings: Settings): Values => ({ ClientBrokerHeartbeatInterval: settings.clientBrokerHeartbeatInterval, ClientBrokerHeartbeatRetryCount: settings.clientBrokerHeartbeatRetryCount })
 
 /** A list of addresses by transport scheme: NetTcp, Http, Custom, WebAPI, NetHttp, AzureStorage, and one more as HPC Pack sends it; what is not served is nil. */
 const bySchemes = (netTcp: string | undefined, http: string | undefined, netHttp: string): Array<string | undefined> => [netTcp, http, undefined, undefined, netHttp, undefined, undefined]
@@ -34,7 +34,7 @@ export function brokerInitializationResult (sessionId: string, brokerUniqueId: s
   return {
     BrokerEpr: bySchemes(overTcp(), `${http}/${sessionId}/Http`, netHttp),
     BrokerUniqueId: brokerUniqueId,
-    ...HEARTBEAT,
+    ...heartbeat(settings),
     ControllerEpr: bySchemes(overTcp('/Controller'), `${http}/${sessionId}/Http/Controller`, `${netHttp}/Controller`),
     MaxMessageSize: settings.maxMessageSize,
     ResponseEpr: bySchemes(overTcp('/GetResponse'), undefined, `${netHttp}/GetResponse`), // over HTTP responses are pulled from the controller
@@ -51,7 +51,7 @@ const JOB_STATE: Readonly<Record<SessionRecord['state'], string>> = { Starting: 
 export function sessionInfo (record: SessionRecord, settings: Settings, at: BrokerAddresses, endpointPrefix: string, secure: boolean): Values {
   return {
     BrokerLauncherEpr: brokerLauncherAddress(at, endpointPrefix),
-    ...HEARTBEAT,
+    ...heartbeat(settings),
     Durable: record.durable,
     Id: record.sessionId,
     JobState: JOB_STATE[record.state],

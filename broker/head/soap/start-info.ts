@@ -6,6 +6,8 @@ import type { SessionRequest } from '../session-request.ts'
 
 /** Members of SessionStartInfoContract that are settings of the session, and their names here. */
 const SETTINGS: ReadonlyArray<readonly [member: string, setting: SessionSettingName]> = [
+  ['ClientBrokerHeartbeatInterval', 'clientBrokerHeartbeatInterval'],
+  ['ClientBrokerHeartbeatRetryCount', 'clientBrokerHeartbeatRetryCount'],
   ['ClientConnectionTimeout', 'clientConnectionTimeout'],
   ['ClientIdleTimeout', 'clientIdleTimeout'],
   ['MaxMessageSize', 'maxMessageSize'],
