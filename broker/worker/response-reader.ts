@@ -40,7 +40,8 @@ export class ResponseReader {
   readonly #ahead = new Set<number>()
   /** Handed over, not yet acknowledged. */
   #handed: number[] = []
-  #reading: Promise<unknown> = Promise.resolve()
+  /** The pull that came last is over. */
+  #reading: Promise<void> = Promise.resolve()
 
   constructor (needs: ReaderNeeds) { this.#needs = needs }
 
@@ -105,7 +106,9 @@ export class ResponseReader {
   pull (position: Position, count: number, action: string, options: { maxBytes: number, signal: AbortSignal, end: ReadEnd }): Promise<PulledPage> {
     // One reader at a time: several outstanding calls are served in turn, each with its own count ([broker-behaviour] 2.7).
     const turn = this.#reading.then(() => this.#pull(position, count, action, options))
-    this.#reading = turn.catch(() => undefined)
+    // Only that it is over: the promise itself would keep its page, which may be of 16 MiB, until the next call or as long as the client's channel is open.
+    const over = (): void => {}
+    this.#reading = turn.then(over, over)
     return turn
   }
 

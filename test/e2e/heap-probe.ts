@@ -4,16 +4,12 @@
  */
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { collectGarbage } from '../garbage.ts'
 
 const dir = new URL(import.meta.url).searchParams.get('dir') ?? '.'
 
 process.on('SIGUSR2', () => {
-  setFlagsFromString('--expose-gc')
-  const gc = runInNewContext('gc') as () => void
-  gc()
-  gc() // what finalizers let go of in the first
+  collectGarbage()
   const { heapUsed, external, rss } = process.memoryUsage()
   const path = join(dir, `${process.pid}.json`)
   writeFileSync(`${path}.new`, JSON.stringify({ bytes: heapUsed + external, rss }))
