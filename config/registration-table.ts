@@ -67,8 +67,8 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
     '@maxMessageSize': used('bytes', 'the setting maxMessageSize', 'largest SOAP message; 0 or less: not said. HPC Pack\'s default is 65536'),
     '@architecture': warned('a host is this machine\'s own Node, or your executable', 'X86, X64'),
     '@maxSessionPoolSize': warned('sessions are not pooled; service hosts are started ahead of need instead (setting warmHosts)', 'sessions'),
-    '@prepareNodeCommandLine': warned('no command is run before the first task of a session on a node; let the service do it when it is loaded', 'text'),
-    '@releaseNodeCommandLine': warned('no command is run after the last task of a session on a node; let the service do it in onExiting', 'text'),
+    '@prepareNodeCommandLine': used('command', '', 'run by /bin/sh on a node before the first task of a session there, in the service\'s folder and environment; any other end than 0, or none within nodeCommandTimeoutMs, keeps the node out for this session'),
+    '@releaseNodeCommandLine': used('command', '', 'run likewise when the session is over, or the node drained, and its last task there has ended; nothing waits for it, and its failures are logged and shown with the node'),
     '@soaDiagTraceLevel': warned('there is no trace of .NET; the setting logLevel says what is logged', 'text'),
     environmentVariables: used('', '', 'variables of the service host')
   },
@@ -83,9 +83,8 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
   },
   [BROKER]: { monitor: used('', '', 'any session setting may stand here'), services: warned('where brokers listen is said when the head is started (soa head --http)'), loadBalancing: used('', '', 'any session setting may stand here'), customBroker: warned('custom brokers are not there yet: the session runs with the stock broker') },
   [`${BROKER}/monitor`]: {
-    ...settings('clientIdleTimeout', 'clientConnectionTimeout', 'sessionIdleTimeout', 'messageThrottleStartThreshold', 'messageThrottleStopThreshold', 'clientBrokerHeartbeatInterval', 'clientBrokerHeartbeatRetryCount'),
+    ...settings('clientIdleTimeout', 'clientConnectionTimeout', 'sessionIdleTimeout', 'messageThrottleStartThreshold', 'messageThrottleStopThreshold', 'allocationAdjustInterval', 'clientBrokerHeartbeatInterval', 'clientBrokerHeartbeatRetryCount'),
     '@loadSamplingInterval': warned('counters are counted as things happen, not sampled', 'ms'),
-    '@allocationAdjustInterval': warned('service instances are asked for as soon as they are needed, not at intervals', 'ms'),
     '@statusUpdateInterval': warned('counters can be read at any time', 'ms'),
     '@allocationGrowLoadRatioThreshold': warned('no version of HPC Pack since 2008 reads it either', 'percent'),
     '@allocationShrinkLoadRatioThreshold': warned('no version of HPC Pack since 2008 reads it either', 'percent')
@@ -94,10 +93,9 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
   [`${BROKER}/services/brokerServiceAddresses`]: { add: warned('as services') },
   [`${BROKER}/services/brokerServiceAddresses/add`]: { '@baseAddress': warned('as services; the file is refused if it is no URI', 'URI') },
   [`${BROKER}/loadBalancing`]: {
-    ...settings('messageResendLimit', 'multiEmissionDelayTime', 'serviceOperationTimeout', 'endpointNotFoundRetryPeriod', 'serviceRequestPrefetchCount'),
+    ...settings('messageResendLimit', 'multiEmissionDelayTime', 'serviceOperationTimeout', 'endpointNotFoundRetryPeriod', 'serviceRequestPrefetchCount', 'dispatcherCapacityInGrowShrink'),
     '@endpointNotFoundRetryCountLimit': warned('HPC Pack does not use it either', 'tries'),
-    '@maxConnectionCountPerAzureProxy': warned('there are no Azure proxies', 'connections'),
-    '@dispatcherCapacityInGrowShrink': warned('the calls of an instance are known: maxConcurrentCalls', 'calls')
+    '@maxConnectionCountPerAzureProxy': warned('there are no Azure proxies', 'connections')
   },
   [`${BROKER}/customBroker`]: { '@executive': warned('custom brokers are not there yet', 'path'), environmentVariables: warned('custom brokers are not there yet') },
   [`${BROKER}/customBroker/environmentVariables`]: { add: warned('custom brokers are not there yet') },

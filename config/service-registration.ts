@@ -38,6 +38,9 @@ export interface ServiceRegistration {
     /** Undefined: not said, or HPC Pack's "leave it alone" (0 or less). */
     readonly maxMessageSize?: number | undefined
     readonly environmentVariables: Readonly<Record<string, string>>
+    /** Shell commands that a node runs before the first and after the last task of a session there; empty: none. */
+    readonly prepareNodeCommandLine: string
+    readonly releaseNodeCommandLine: string
   }
   readonly host: {
     readonly hostType: 'Standard' | 'Customize'
@@ -101,7 +104,7 @@ function parse (xml: string, file: string, env: Environment, refuse: (why: strin
   if (service.isAbsent) refuse(`it has no ${REGISTRATION}/service`)
   const read = readService(service, file, warnings)
   const broker = open(root.take(BROKER), BROKER)
-  const settings: Record<string, number> = { ...read.settings }
+  const settings: Record<string, number | string | boolean> = { ...read.settings }
   for (const name of ['monitor', 'loadBalancing']) readSettingsOf(broker.child(name), warnings, settings)
   for (const address of broker.child('services').child('brokerServiceAddresses').children('add')) checkAddress(address)
   const custom = broker.child('customBroker')
@@ -146,7 +149,9 @@ function readService (service: Section, file: string, warnings: string[]): { ser
       enableMessageLevelPreemption: service.boolean('enableMessageLevelPreemption', true),
       stdError: beside(file, service.expanded('stdError')),
       maxMessageSize: settings.maxMessageSize,
-      environmentVariables: readEnvironment(service, service.refuse)
+      environmentVariables: readEnvironment(service, service.refuse),
+      prepareNodeCommandLine: service.text('prepareNodeCommandLine').trim(),
+      releaseNodeCommandLine: service.text('releaseNodeCommandLine').trim()
     }
   }
 }
@@ -170,11 +175,11 @@ function readHost (host: Section, file: string, warnings: string[], refuse: (why
 }
 
 /** Any session setting may stand in monitor or loadBalancing: HPC Pack's under its name, ours too. */
-function readSettingsOf (section: Section, warnings: string[], into: Record<string, number>): void {
+function readSettingsOf (section: Section, warnings: string[], into: Record<string, number | string | boolean>): void {
   for (const name of settingNames('session')) {
     const at = `${section.path}/@${name}`
     const said = section.text(name).trim()
-    if (section.has(name)) into[name] = settingValue(name, name === 'maxMessageSize' && /^\d{1,15}$/.test(said) ? atMost(name, Number(said), at, warnings) : said, at) as number
+    if (section.has(name)) into[name] = settingValue(name, name === 'maxMessageSize' && /^\d{1,15}$/.test(said) ? atMost(name, Number(said), at, warnings) : said, at)
   }
   section.finish()
 }

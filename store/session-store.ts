@@ -1,3 +1,5 @@
+import type { UnitType } from '../core/planner.ts'
+
 /** The directory of sessions: one record each, in Redis for every session, so that any head can find, list and raise it. */
 
 /** Starting: no broker yet · Running · Suspended: durable, without a broker, raised on the next call · Canceled: stored responses readable · Finished · Failed. */
@@ -12,6 +14,14 @@ export interface SessionRecord {
   readonly maxUnits?: number | undefined
   /** HPC's ExtendedPriority, 0 … 4000, default 2000; higher goes first. */
   readonly priority: number
+  /** What its nodes must be like (placement-store.ts, Demand); undefined, as in records from before: no wish. */
+  readonly groups?: readonly string[] | undefined
+  readonly labels?: Readonly<Record<string, string>> | undefined
+  readonly exclude?: readonly string[] | undefined
+  /** What one service instance gets: so many cores (1), a socket, or a node. */
+  readonly coresPerUnit?: number | undefined
+  readonly unitType?: UnitType | undefined
+  readonly canPreempt?: boolean | undefined
   /** Overrides by setting name, as config/settings.ts names them. */
   readonly settings: Readonly<Record<string, number | string>>
   /** Given to the service host's environment. */

@@ -1,22 +1,44 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Demand, DemandBoard } from '../../store/placement-store.ts'
+import { goingNow, idleUnits, type UnitLoad } from './shrink.ts'
+
+/** The session's service instances as their demand sees them (DispatcherPool). */
+export interface Units {
+  readonly loads: readonly UnitLoad[]
+  /** Placed, and not yet running. */
+  readonly starting: number
+  readonly leaving: readonly string[]
+  readonly avoided: readonly string[]
+  /** All but so many leave by themselves; resolves when they have been told. */
+  leave (keep: number): Promise<void>
+  /** The same for these, unless they are busy; resolves to those that go. */
+  retire (taskIds: readonly string[]): Promise<string[]>
+}
 
 export interface DemandNeeds {
   board: DemandBoard
   /** All of the demand that does not change while the session lives. */
-  base: Omit<Demand, 'target' | 'min'>
+  base: Omit<Demand, 'target' | 'min' | 'leaving' | 'avoid'>
   /** As the session was asked for; undefined: 1, and all that the grid has. */
   minUnits: number | undefined
   maxUnits: number | undefined
-  /** Calls that one unit takes at a time: maxConcurrentCalls × (1 + prefetch). */
-  callsPerUnit: number
-  /** Instances that were not asked for by minUnits leave after this long without work. */
+  /** Instances that stay although there is no work, as far as maxUnits lets them. */
+  minWarm: number
+  /** Calls that one instance executes at a time; 0: as many as its task has cores. */
+  maxConcurrentCalls: number
+  /** dispatcherCapacityInGrowShrink: what is reckoned with instead; 0: nothing else. */
+  reckonedCalls: number
+  prefetch: number
+  /** Instances that were not asked for by minUnits or minWarm leave after this long without work. */
   idleTimeoutMs: number
+  /** ms between two looks at whether some could go while others work; -1: none. */
+  adjustIntervalMs: number
+  /** automaticShrinkEnabled */
+  shrinks: boolean
   outstanding: () => number
-  /** Makes all instances but so many leave by themselves; resolves when they have been told. */
-  leave: (keep: number) => Promise<void>
+  units: () => Units
   clock: Clock
-  log: { warn (facts: object, message: string): void, debug (facts: object, message: string): void }
+  log: { warn (facts: object, message: string): void, info (facts: object, message: string): void }
 }
 
 /** HPC Pack starts a session with at most this many service tasks ([broker-behaviour] 5.5). */
@@ -24,13 +46,18 @@ const UNITS_AT_START = 16
 /** How often the target is looked at, and how often an unchanged one is said again (a flushed store heals by it). */
 const LOOK_MS = 1000
 const ASSERT_MS = 10_000
+/** HPC Pack raises shorter ones to this ([broker-behaviour] 5.1). */
+const SHORTEST_ADJUST_MS = 3000
 
 /** Units wanted for `outstanding` requests: enough that each unit is busy, within min and max ([broker-behaviour] 5.2). */
 export function unitsFor (outstanding: number, callsPerUnit: number, min: number, max: number): number {
   return Math.min(max, Math.max(min, Math.ceil(outstanding / callsPerUnit)))
 }
 
-/** Says how many service instances the session wants: some at the start, more while requests wait, none above minUnits when idle. */
+/**
+ * Says how many service instances the session wants: some at the start, more as soon as requests wait, fewer while others can do the work alone, and
+ * when there is none at all those of minUnits and minWarm ([broker-behaviour] 5; [adr/0022]).
+ */
 export class DemandKeeper {
   readonly #needs: DemandNeeds
   #target: number
@@ -39,66 +66,130 @@ export class DemandKeeper {
   #assertedAt = -Infinity
   /** Target of the last demand that was written or is about to be. */
   #asked = 0
+  /** Shrinking passes in a row. */
+  #shrunk = 0
   #isStopped = false
-  #cancel: () => void = () => {}
+  #stopLooking: () => void = () => {}
+  #stopAdjusting: () => void = () => {}
   #writing: Promise<void> = Promise.resolve()
 
   constructor (needs: DemandNeeds) {
     this.#needs = needs
-    this.#min = Math.max(1, needs.minUnits ?? 1)
-    this.#target = Math.max(this.#min, Math.min(needs.maxUnits ?? UNITS_AT_START, UNITS_AT_START))
+    this.#min = this.#least
+    this.#target = Math.max(this.#least, this.#warm, Math.min(this.#most, UNITS_AT_START))
     this.#idleSince = needs.clock.now()
   }
 
   get target (): number { return this.#target }
+
+  /** Those without which it does not work. */
+  get #least (): number { return Math.max(1, this.#needs.minUnits ?? 1) }
+  get #most (): number { return this.#needs.maxUnits ?? Infinity }
+  /** Those that an idle session keeps. */
+  get #warm (): number { return Math.max(this.#needs.minUnits ?? 0, Math.min(this.#needs.minWarm, this.#most)) }
 
   /** Writes the first demand; resolves when it is on the board. */
   async start (): Promise<void> {
     this.#asked = this.#target
     await this.#needs.board.put(this.#demand())
     this.#assertedAt = this.#needs.clock.now()
-    this.#arm()
+    this.#armLook()
+    this.#armAdjust()
   }
 
-  #arm (): void {
-    this.#cancel = this.#needs.clock.after(LOOK_MS, () => { this.look(); if (!this.#isStopped) this.#arm() }, { unref: true })
+  #armLook (): void {
+    this.#stopLooking = this.#needs.clock.after(LOOK_MS, () => { this.look(); if (!this.#isStopped) this.#armLook() }, { unref: true })
+  }
+
+  #armAdjust (): void {
+    const { adjustIntervalMs, clock } = this.#needs
+    if (adjustIntervalMs < 0) return
+    this.#stopAdjusting = clock.after(Math.max(SHORTEST_ADJUST_MS, adjustIntervalMs), () => { this.#adjust(); if (!this.#isStopped) this.#armAdjust() }, { unref: true })
   }
 
   /** Looks at what is outstanding now; called by the clock, and at once when work comes to an idle session. */
   look (): void {
     if (this.#isStopped) return
-    const { clock, outstanding, callsPerUnit, minUnits, maxUnits, idleTimeoutMs } = this.#needs
+    const { clock, outstanding, idleTimeoutMs } = this.#needs
     const now = clock.now()
     const work = outstanding()
     const asked = this.#target
-    const least = Math.max(1, minUnits ?? 1)
     if (work > 0) {
       this.#idleSince = now
-      this.#min = least
-      this.#target = Math.max(asked, unitsFor(work, callsPerUnit, least, maxUnits ?? Infinity))
+      this.#min = this.#least
+      this.#target = Math.max(asked, this.#wanted(work))
+      if (this.#target > asked) this.#shrunk = 0
     } else if (now - this.#idleSince >= idleTimeoutMs) {
-      this.#min = minUnits ?? 0
-      this.#target = this.#min
+      this.#min = this.#needs.minUnits ?? 0
+      this.#target = this.#warm
     }
     if (this.#target !== asked || now - this.#assertedAt >= ASSERT_MS) this.#write(now)
   }
 
-  #write (now: number): void {
+  /** Who leaves or where nothing is to start is another one now: the board is told. */
+  wantsChanged (): void { if (!this.#isStopped) this.#write(this.#needs.clock.now()) }
+
+  /** Instances that cannot be reached now are asked for once more, elsewhere. */
+  #wanted (outstanding: number): number {
+    const { loads } = this.#needs.units()
+    const blocked = loads.reduce((sum, { isBlocked }) => sum + Number(isBlocked), 0)
+    return Math.min(this.#most, unitsFor(outstanding, this.#callsPerUnit(loads), this.#least, this.#most) + blocked)
+  }
+
+  /** Of the instances that are there on average; whole sockets and nodes have as many cores as they have, which is known when the first one runs. */
+  #callsPerUnit (loads: readonly UnitLoad[]): number {
+    const { base, maxConcurrentCalls, reckonedCalls, prefetch } = this.#needs
+    const isUnknown = loads.length === 0 && base.unitType !== undefined && base.unitType !== 'core'
+    if (isUnknown && maxConcurrentCalls === 0 && reckonedCalls === 0) return Infinity
+    const cores = loads.length === 0 ? base.coresPerUnit : Math.floor(loads.reduce((sum, load) => sum + load.cores, 0) / loads.length)
+    return (reckonedCalls || maxConcurrentCalls || cores) * (1 + prefetch)
+  }
+
+  /** Some may go while others work ([broker-behaviour] 5.3); what was asked for beyond what is there, and is not needed any more, is asked for no longer. */
+  #adjust (): void {
+    const { outstanding, units, shrinks, clock } = this.#needs
+    const work = outstanding()
+    if (this.#isStopped || !shrinks || work === 0) { this.#shrunk = 0; return }
+    const { loads, starting } = units()
+    const there = loads.length + starting
+    const idle = idleUnits(loads, work)
+    const going = idle.slice(0, goingNow(idle.length, there - Math.max(this.#least, this.#warm), this.#shrunk + 1))
+    this.#shrunk = going.length === 0 ? 0 : this.#shrunk + 1
+    const target = Math.min(this.#target, Math.max(this.#wanted(work), this.#warm, there - going.length))
+    if (target === this.#target && going.length === 0) return
+    this.#target = target
+    this.#write(clock.now(), going.map(({ id }) => id))
+  }
+
+  /** @param going those that leave while others work; not said: all beyond the target */
+  #write (now: number, going?: readonly string[]): void {
+    const { board, units, log } = this.#needs
     this.#assertedAt = now
-    const demand = this.#demand()
-    const isLess = demand.target < this.#asked
-    this.#asked = demand.target
+    const target = this.#target
+    const isLess = target < this.#asked
+    this.#asked = target
     this.#writing = this.#writing.then(async () => {
+      if (this.#isStopped) return
       // Told before less is wanted: afterwards the plan cancels them, and their own way of leaving is cut short.
-      if (isLess && !this.#isStopped) await this.#needs.leave(demand.target)
-      if (!this.#isStopped) await this.#needs.board.put(demand)
+      if (going !== undefined) {
+        const gone = await units().retire(going)
+        log.info({ target, going: gone.length }, 'service instances leave: others can do the work')
+        // Those that got a call in the meantime stay.
+        if (this.#target === target) this.#asked = this.#target = target + going.length - gone.length
+      } else if (isLess && this.#target === target) await units().leave(target)
+      // What is wanted by now: work may have come while they were told.
+      if (!this.#isStopped) await board.put(this.#demand())
     }).catch(error => {
       // Said again in ASSERT_MS: an outage of the store must not end the session.
-      this.#needs.log.warn({ err: error as Error, target: demand.target }, 'demand not written')
+      log.warn({ err: error as Error, target }, 'demand not written')
     })
   }
 
-  #demand (): Demand { return { ...this.#needs.base, target: this.#target, min: this.#min } }
+  #demand (): Demand {
+    const { base, units } = this.#needs
+    const { leaving, avoided } = units()
+    return { ...base, target: this.#target, min: this.#min, ...(leaving.length === 0 ? {} : { leaving }), ...(avoided.length === 0 ? {} : { avoid: avoided }) }
+  }
 
   /** Nothing is wanted any more: tasks are canceled; the event stream goes too when `forget`. */
   async stop (forget: boolean): Promise<void> {
@@ -110,6 +201,7 @@ export class DemandKeeper {
   /** Stops saying anything; what is on the board stays for another broker. */
   letGo (): void {
     this.#isStopped = true
-    this.#cancel()
+    this.#stopLooking()
+    this.#stopAdjusting()
   }
 }

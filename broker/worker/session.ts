@@ -12,7 +12,7 @@ import type { SessionView } from '../contract.ts'
 import { BrokerClient, type Leaving } from './broker-client.ts'
 import { ClientQueue } from './client-queue.ts'
 import { SessionCounters } from './counters.ts'
-import type { DemandKeeper } from './demand.ts'
+import type { DemandKeeper, Units } from './demand.ts'
 import { sessionDesk } from './desk.ts'
 import { DispatcherPool, FAILURES_THAT_TELL } from './dispatcher-pool.ts'
 import { hostFailureText } from './host-failure.ts'
@@ -121,6 +121,7 @@ export class BrokerSession {
       changed: event => { if (event === 'added') this.#cannotStart = undefined },
       hostFailed: (task, inARow) => this.#hostFailed(task, inARow),
       log,
+      wantsChanged: () => needs.demand.wantsChanged(),
     })
   }
 
@@ -270,8 +271,8 @@ export class BrokerSession {
     }
   }
 
-  /** An idle session keeps so many service instances; the others are told to leave. */
-  async leave (keep: number): Promise<void> { await this.#pool.leave(keep) }
+  /** Its service instances, for its demand. */
+  get units (): Units { return this.#pool }
 
   /** An idle session gets its service instances back as soon as there is work. */
   workCame (): void { this.#needs.demand.look() }

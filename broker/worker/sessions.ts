@@ -10,6 +10,7 @@ import type { ServiceRegistry } from '../../store/service-registry.ts'
 import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
 import type { callHost } from './call-host.ts'
 import { DemandKeeper } from './demand.ts'
+import { wishesOf } from '../wishes.ts'
 import { exitHost } from './host-exit.ts'
 import { BrokerSession, type Ending } from './session.ts'
 import { ServiceFacts } from './service-facts.ts'
@@ -78,18 +79,22 @@ export class WorkerSessions {
             version: registered.version,
             priority: record.priority,
             createdAt: record.createdAt,
-            coresPerUnit: 1,
             environment: record.environment,
-            exclude: [],
-            labels: {},
+            ...wishesOf(record),
+            growsByPreemption: settings.growByPreemption,
             cancelGraceMs: settings.taskCancelGracePeriod,
           },
           minUnits: record.minUnits,
           maxUnits: record.maxUnits,
-          callsPerUnit: Math.max(1, maxConcurrentCalls) * (1 + settings.serviceRequestPrefetchCount),
+          minWarm: settings.minWarm,
+          maxConcurrentCalls,
+          reckonedCalls: settings.dispatcherCapacityInGrowShrink,
+          prefetch: settings.serviceRequestPrefetchCount,
+          adjustIntervalMs: settings.allocationAdjustInterval,
+          shrinks: settings.automaticShrinkEnabled,
           idleTimeoutMs: settings.unitIdleTimeoutMs,
           outstanding: () => session.counters.outstanding,
-          leave: keep => session.leave(keep),
+          units: () => session.units,
           clock,
           log,
         }),

@@ -17,6 +17,7 @@ const task = (id: string, state: TaskState, more: Partial<TaskInfo> = {}): TaskI
 /** A service instance at the pool's door: calls wait until the test answers them, or the signal cuts them. */
 function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {}, options: { takesExit?: boolean } = {}) {
   const exits: string[] = []
+  const wants: Array<{ leaving: readonly string[], avoided: readonly string[] }> = []
   const requests = new RequestQueue()
   const events: string[] = []
   const calls: Array<{ messageId: string | undefined, answer: (result: CallResult) => void }> = []
@@ -38,7 +39,7 @@ function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {},
     }),
     close: async () => {},
   })
-  const pool = new DispatcherPool({
+  const pool: DispatcherPool = new DispatcherPool({
     desk,
     connect,
     hasReply: () => false,
@@ -57,6 +58,7 @@ function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {},
     failed: error => { throw error },
     changed: (event, { id }) => events.push(`${event} ${id}`),
     hostFailed: ({ id }, inARow) => events.push(`failed ${id}, ${inARow} in a row`),
+    wantsChanged: () => { wants.push({ leaving: pool.leaving, avoided: pool.avoided }) },
     log: silent,
   })
   const put = (messageId: string): BrokerRequest => {
@@ -64,7 +66,7 @@ function bench (limits: Partial<{ prefetch: number, resendLimit: number }> = {},
     requests.put(request)
     return request
   }
-  return { pool, requests, events, calls, done, givenUp, clock, put, exits }
+  return { pool, requests, events, calls, done, givenUp, clock, put, exits, wants }
 }
 
 const reply: CallResult = { outcome: 'answered', reading: { envelope: envelope('r'), batchId: -1, mustUnderstand: [], isFault: false, addressed: true } }
@@ -225,10 +227,12 @@ t.test('dispatcher pool: nobody listening costs no try; after the start-up time 
   for (let second = 0; second < 80; second++) { refuse(); await clock.advance(1000) }
   refuse()
   await settle()
-  t.same(events, ['added 1', 'removed 1'])
+  t.same(events, ['added 1', 'removed 1', 'failed 1, 1 in a row'])
+  t.match(pool.loads, [{ id: '1', isBlocked: true, inFlight: 0 }], 'it counts as blocked')
   t.equal(request.tries, 0)
   await clock.advance(300_000)
-  t.same(events, ['added 1', 'removed 1', 'added 1'])
+  t.same(events.slice(3), ['added 1'])
+  t.match(pool.loads, [{ id: '1', isBlocked: false }])
   await Promise.all([pool.close(0), clock.advance(0)])
 })
 
@@ -278,16 +282,53 @@ t.test('dispatcher pool: idle instances leave by their Exit, the youngest first;
   await Promise.all([pool.close(0), clock.advance(0)])
 })
 
-t.test('dispatcher pool: an instance that does not take Exit goes on until its task is canceled', async t => {
+t.test('dispatcher pool: an instance that does not take Exit is let go of, and gets requests again when nobody canceled it', async t => {
   const { pool, events, exits, clock } = bench({}, { takesExit: false })
   pool.taskStateChanged([task('1-1', 'Running')])
   await settle()
   await Promise.all([pool.leave(0), settle()])
   t.same(exits, ['1-1'])
-  await clock.advance(0)
+  t.same(pool.leaving, ['1-1'])
+  await clock.advance(16_000)
+  t.same(pool.leaving, [])
   t.same(events, ['added 1-1', 'removed 1-1', 'added 1-1'])
   await Promise.all([pool.close(0), clock.advance(0)])
 })
+
+t.test('dispatcher pool: one that has got a call meanwhile does not leave', async t => {
+  const { pool, exits, put, clock } = bench()
+  pool.taskStateChanged([task('1-1', 'Running'), task('1-2', 'Running')])
+  put('m-1')
+  await settle()
+  const busy = pool.loads.find(({ inFlight }) => inFlight > 0)?.id
+  const going = pool.retire(['1-1', '1-2', '9-9'])
+  await settle()
+  t.same(await going, ['1-1', '1-2'].filter(id => id !== busy))
+  t.same(exits, ['1-1', '1-2'].filter(id => id !== busy))
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
+for (const takesExit of [true, false]) {
+  t.test(`dispatcher pool: on a draining node calls have all the time that they need, then the host ${takesExit ? 'is told to exit' : 'that takes no Exit is let go of'}`, async t => {
+    const { pool, exits, calls, put, clock, done, wants } = bench({}, { takesExit })
+    put('m-1')
+    pool.taskStateChanged([task('1', 'Running')])
+    await settle()
+    pool.taskStateChanged([task('1', 'Finishing')])
+    put('m-2')
+    await clock.advance(3_600_000)
+    t.same([pool.size, calls.length, exits], [1, 1, []], 'an hour later')
+    calls[0]?.answer(reply)
+    await settle()
+    t.same(done, ['m-1'])
+    t.same(exits, ['1'])
+    await clock.advance(takesExit ? 15_999 : 0)
+    t.same(pool.leaving, takesExit ? [] : ['1'])
+    await clock.advance(1)
+    t.same([pool.leaving, wants.length], [['1'], 1], 'one that took it and does not end is canceled too')
+    await Promise.all([pool.close(0), clock.advance(0)])
+  })
+}
 
 t.test('dispatcher pool: a canceled task is told to exit when its last call is answered', async t => {
   const { pool, exits, calls, put } = bench()
@@ -331,18 +372,39 @@ t.test('dispatcher pool: what a host died of has the next one alone, so that it 
   await Promise.all([pool.close(0), clock.advance(0)])
 })
 
-t.test('dispatcher pool: a host that says it has no service is as one that did not start, costs no try, and is left alone for the retry period', async t => {
-  const { pool, calls, events, clock, givenUp, put } = bench({ resendLimit: 0 })
+t.test('dispatcher pool: where a host has no service the session starts nothing for the retry period, and lets go of that host; whoever waits is told when nothing comes instead', async t => {
+  const { pool, calls, events, clock, givenUp, put, wants } = bench({ resendLimit: 0 })
   const request = put('m-1')
-  pool.taskStateChanged([task('1', 'Running')])
+  pool.taskStateChanged([task('1', 'Running'), task('2', 'Running', { node: 'n2' })])
   await settle()
   const fault = toFault(new SoaError('Service_InitializeFailed', { why: 'no licence' }), { soap: 12, relatesTo: 'm-1' })
-  calls[0]?.answer({ outcome: 'answered', reading: { envelope: fault, batchId: -1, mustUnderstand: [], isFault: true, addressed: true } })
+  const refusal: CallResult = { outcome: 'answered', reading: { envelope: fault, batchId: -1, mustUnderstand: [], isFault: true, addressed: true } }
+  calls[0]?.answer(refusal)
   await settle()
-  t.same(events, ['added 1', 'removed 1', 'failed 1, 3 in a row'])
+  t.same(events, ['added 1', 'added 2', 'removed 1', 'failed 1, 1 in a row'])
+  t.same(wants.at(-1), { leaving: ['1'], avoided: ['n1'] })
+  await clock.advance(5000)
+  t.equal(events.length, 4, 'another one may do it')
+  calls[1]?.answer(refusal)
+  await settle()
+  t.same(wants.at(-1), { leaving: ['1', '2'], avoided: ['n1', 'n2'] })
+  await clock.advance(5000)
+  t.equal(events.at(-1), 'failed 2, 3 in a row')
   t.same(givenUp, [])
   t.equal(request.tries, 0)
+  pool.taskStateChanged([task('1', 'Canceling'), task('1', 'Canceled')])
   await clock.advance(300_000)
-  t.equal(events.at(-1), 'added 1')
+  t.same(pool.avoided, [], 'and is tried again')
+  t.same(pool.leaving, ['2'])
+  await Promise.all([pool.close(0), clock.advance(0)])
+})
+
+t.test('dispatcher pool: a node that could not be prepared is avoided', async t => {
+  const { pool, events, clock, wants } = bench()
+  pool.taskStateChanged([task('1', 'Failed', { exit: { code: 3, signal: null, stderr: '', why: 'prepareNodeCommandLine: exit code 3', isNodeUnfit: true } })])
+  t.same(events, ['failed 1, 1 in a row'])
+  t.same(wants, [{ leaving: [], avoided: ['n1'] }])
+  await clock.advance(5000)
+  t.same(events.at(-1), 'failed 1, 3 in a row')
   await Promise.all([pool.close(0), clock.advance(0)])
 })
