@@ -1,3 +1,4 @@
+import type { FailedTry } from '../store/dead-letters.ts'
 import type { SessionRecord } from '../store/session-store.ts'
 import type { TaskInfo } from '../store/placement-store.ts'
 
@@ -6,7 +7,7 @@ import type { TaskInfo } from '../store/placement-store.ts'
  *
  * | request | body | answer |
  * | --- | --- | --- |
- * | `POST /claim` | `{head}` | 200 `WorkerStatus`: "this head looks after you". A worker that nobody claims for `workerClaimTimeoutMs` suspends its sessions and exits |
+ * | `POST /claim` | `{head, socket}` | 200 `WorkerStatus`: "this head looks after you, and takes at its socket what you got for others". A worker that nobody claims for `workerClaimTimeoutMs` suspends its sessions and exits |
  * | `POST /sessions` | `SessionRecord` | 201 `SessionView` once requests are taken; raises it from the store when it was there before. 409 when this worker serves it already |
  * | `GET /sessions/{id}` | | 200 `SessionView`, 404 |
  * | `POST /sessions/{id}/cancel` | | 200 `SessionView`: work stops, stored responses stay readable |
@@ -18,13 +19,37 @@ import type { TaskInfo } from '../store/placement-store.ts'
  * | `POST /sessions/{id}/clients/{c}/flush`, `/end` | | `{count}` |
  * | `GET /sessions/{id}/clients/{c}/responses?from=begin\|current&limit=` | | NDJSON as they come |
  * | `DELETE /sessions/{id}/clients/{c}` | | 204: purged |
+ * | `GET /sessions/{id}/dead-letters?client=&cursor=&limit=` | | 200 `DeadLetterPage` |
+ * | `GET /sessions/{id}/dead-letters/{letter}` | | 200 `WholeDeadLetter`, 404 |
+ * | `POST /sessions/{id}/dead-letters/{letter}/replay` | | 202 `DeadLetterView`: it runs again |
+ * | `DELETE /sessions/{id}/dead-letters/{letter}` | | 204 |
  * | `POST /stop` | | 202: suspend all sessions, exit 0 |
  *
  * Errors: `application/problem+json`, the same object as REST gives (surface.md): `{title, status, detail, code?, name, setting?, limit?, value?}`.
  */
 export interface WorkerStatus { workerId: string, pid: number, sessions: string[], rssBytes: number }
 
-export interface Counters { total: number, processed: number, processing: number, faulted: number }
+/** [broker-behaviour] 9.1: total = processed + processing + queued, outstanding = total − processed − purgedTotal + purgedProcessed. */
+export interface Counters {
+  total: number
+  processed: number
+  processing: number
+  faulted: number
+  queued: number
+  outstanding: number
+  directlyReplied: number
+  replyFetched: number
+  purgedTotal: number
+  purgedProcessed: number
+  purgedFaulted: number
+  reemitted: number
+  duplicates: number
+  refused: number
+  deadLettered: number
+  replaying: number
+  callDurationMs: number
+  callsPerSecond: number
+}
 
 export interface ClientView {
   clientId: string
@@ -52,6 +77,28 @@ export interface SessionView {
   lastFailure?: { taskId: string, node: string, at: string, why: string, stderr: string } | undefined
 }
 
+/** A request that was given up. `state` Replaying: it was asked to run again, and has not come to an end yet. */
+export interface DeadLetterView {
+  id: string
+  sessionId: string
+  clientId: string
+  seq: number
+  messageId: string
+  action: string
+  /** As text, cut when it is long. */
+  userData: string
+  state: 'Dead' | 'Replaying'
+  /** When it was given up. */
+  at: string
+  why: string
+  /** The latest executions that came to nothing, oldest first. */
+  tries: FailedTry[]
+}
+/** `body`: the markup inside the SOAP Body; `envelope`: the whole request, SOAP 1.2. */
+export interface WholeDeadLetter extends DeadLetterView { body: string, envelope: string }
+/** `dropped`: the oldest, which went when there were more than maxDeadLetters. */
+export interface DeadLetterPage { items: DeadLetterView[], next?: string | undefined, total: number, dropped: number }
+
 /** `application/problem+json` (surface.md). */
 export interface Problem {
   title: string
@@ -64,3 +111,7 @@ export interface Problem {
   limit?: string | undefined
   value?: string | undefined
 }
+
+/** JSON in a file beside the control socket (`lastWordsFile`), written by a worker that ends itself: this session must not be raised again. */
+export interface LastWords { sessionId: string, why: string }
+export const lastWordsFile = (control: string): string => `${control}.last`

@@ -106,6 +106,13 @@ export class Chores {
       })
   }
 
+  /** While paused, this head takes no chore of a session: what is asked for waits for other heads. Chores in hand are finished. */
+  async pause (isPaused: boolean): Promise<void> {
+    const worker = this.#workers.find(({ name }) => name === 'sessions')
+    if (isPaused) await worker?.pause(true)
+    else worker?.resume()
+  }
+
   /** Raises, suspends or purges a session soon, in some head, with tries. Asked again while it waits or runs: still one. */
   async ask (chore: SessionChore, sessionId: string): Promise<void> {
     await this.#queues.sessions.add(chore, { sessionId }, {

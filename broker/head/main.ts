@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, readFile, rm, stat } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
@@ -9,32 +10,36 @@ import { systemClock } from '../../core/clock.ts'
 import { SoaError, isSoaError } from '../../core/errors.ts'
 import { Lifetime } from '../../core/lifetime.ts'
 import type { Logger } from '../../core/log.ts'
-import { refuseOpenAddress } from '../../config/addresses.ts'
+import { addressIn, machineName, refuseOpenAddress } from '../../config/addresses.ts'
 import { findServiceFiles, loadServiceFile } from '../../config/load-services.ts'
 import type { AllSettings } from '../../config/settings.ts'
 import { checkDurable } from '../../store/redis-check.ts'
 import { RedisAllocations } from '../../store/redis-allocations.ts'
 import { RedisDemandBoard, RedisPlacement } from '../../store/redis-placement.ts'
+import { RedisHeadDirectory } from '../../store/redis-heads.ts'
 import { RedisServiceRegistry } from '../../store/redis-services.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
 import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
 import { RedisTimers } from '../../store/redis-timers.ts'
-import { closeRedis, openRedis } from '../../store/redis.ts'
+import { closeRedis, connectionNumber, openRedis } from '../../store/redis.ts'
 import { baseUrls } from '../../transport/http/base-url.ts'
 import { forward } from '../../transport/http/forward.ts'
 import { CLOCKS, serveWebSockets, soapRequestListener } from '../../transport/http/listener.ts'
 import type { WebSocketDoor } from '../../transport/http/web-socket.ts'
 import { answeringEndpoints } from '../../transport/answering.ts'
+import { peerListener } from '../../transport/peer.ts'
 import { relayListener } from '../../transport/relay.ts'
 import { tlsFrom } from '../../transport/tcp/tls.ts'
 import { addresses, type ListeningPorts } from './addresses.ts'
 import { checkService } from '../check-service.ts'
 import { Chores } from './chores.ts'
+import { FarWorkers } from './far-workers.ts'
 import { FrontDoor } from './front-door.ts'
 import { healthRoutes } from './health.ts'
 import { metricsRoute } from './metrics.ts'
 import { netTcpDoor } from './net-tcp-door.ts'
 import { Placement } from './placement.ts'
+import { Membership } from './membership.ts'
 import { restServer } from './rest.ts'
 import { SessionLauncher } from './session-launcher.ts'
 import { SessionRaising } from './session-raising.ts'
@@ -119,6 +124,8 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     const demand = new RedisDemandBoard(stored)
     const placementStore = new RedisPlacement(stored)
     const timers = new RedisTimers(stored)
+    const heads = new RedisHeadDirectory(stored)
+    const machine = machineName(settings.machine, hostname())
     for (const path of registrations) await register(services, path, env, log)
 
     const placement = new Placement({ store: placementStore, clock, log: room('placement') })
@@ -128,22 +135,44 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
         .catch(error => { if (isSoaError(error, 'storeLost')) return undefined; throw error }) // nothing was there
       await opened?.close(false)
     }
+    const far: FarWorkers = new FarWorkers({
+      heads, directory, machine, runDir, storeConnection: () => connectionNumber(redis), onDeath: (workerId, why) => raising.workerDied(workerId, why), clock, log: room('far workers')
+    })
     const pool: WorkerPool = new WorkerPool({
+      far,
+      headSocket,
       directory,
       start: names => startWorker(workerProgram ?? fileURLToPath(new URL('../worker/main.js', import.meta.url)), { ...names, redisUrl, prefix, runDir, headSocket, settings, logLevel: settings.logLevel }, env),
-      head: `${hostname()}/${process.pid}`,
-      machine: hostname(),
+      head: `${machine}/${process.pid}`,
+      machine,
       runDir,
       limits: { ...settings, workerReadyTimeoutMs: WORKER_READY_MS },
       onDeath: (workerId, why) => raising.workerDied(workerId, why),
       clock,
       log: room('workers')
     })
+    const headId = `${machine}-${process.pid}-${randomBytes(2).toString('hex')}`
+    const secret = randomBytes(32).toString('hex')
+    const startedAt = new Date(clock.now()).toISOString()
+    const reachable = { http: '', netTcp: undefined as string | undefined, peer: '' } // known when all listen
+    const membership = new Membership({
+      heads,
+      headId,
+      self: () => ({ headId, machine, pid: process.pid, secret, startedAt, ...reachable }),
+      sessions: () => pool.ownSessions,
+      async wanted (wish) {
+        await chores.pause(wish !== undefined)
+        if (wish === 'force') await launcher.evict(id => chores.ask('raise', id))
+      },
+      clock,
+      log: room('membership')
+    })
     const raising: SessionRaising = new SessionRaising({
-      sessions, pool, demand, turns, purgeQueues, clock, raiseLater: sessionId => chores.ask('raise', sessionId), limits: { raiseTimeoutMs: WORKER_READY_MS }, log: room('sessions'), signal: life.signal
+      membership, sessions, pool, demand, turns, purgeQueues, clock, raiseLater: sessionId => chores.ask('raise', sessionId), limits: { raiseTimeoutMs: WORKER_READY_MS }, log: room('sessions'), signal: life.signal
     })
     const launcher = new SessionLauncher({
-      sessions, allocations, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
+      nodes: () => placementStore.nodes(),
+      membership, sessions, allocations, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
     })
     const chores: Chores = new Chores({
       connection: bullRedis,
@@ -160,7 +189,9 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
 
     await life.own(chores, chores => chores.close()).start()
     life.own(pool, pool => pool.close())
+    life.own(far, far => far.close())
     await pool.start()
+    await far.start()
     log.info(await raising.recover(), 'sessions without a worker looked after')
     void sweep.run()
     // Before the pool is closed: durable sessions at work are let go of by their workers, and marked for the next head.
@@ -179,6 +210,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     const app = life.own(await restServer({
       launcher,
       raising,
+      heads: membership,
       nodes: placementStore,
       services,
       settings,
@@ -222,7 +254,12 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     }), relay => relay.close(RELAY_GRACE_MS))
     ports.http = relay.port
     const listening = `http://${authority(http.host, relay.port)}`
+    const { host: peerHost, port: peerPort } = addressIn('peer', settings.peer)
+    const peers = life.own(await peerListener({ host: peerHost, port: peerPort, secret, socketOf: (name, kind) => pool.socketOf(name, kind), log: room('peers') }), peers => peers.close())
+    Object.assign(reachable, { http: listening, peer: authority(isAnyHost(peerHost) ? hostname() : peerHost, peers.port) })
+    const join = async (): Promise<void> => { life.own(membership, membership => membership.close()); await membership.start() }
     if (netTcp === undefined) {
+      await join()
       log.info({ http: listening }, 'head ready')
       return { http: listening, close: () => life.close() }
     }
@@ -233,6 +270,8 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     Object.assign(ports, { netTcp: picked(port), brokerLauncher: picked(brokerLauncherPort) })
     const brokers = `net.tcp://${authority(host, ports.netTcp)}`
     const sessionLauncher = `net.tcp://${authority(host, picked(sessionLauncherPort))}/SessionLauncher`
+    reachable.netTcp = brokers
+    await join()
     log.info({ http: listening, netTcp: brokers, sessionLauncher }, 'head ready')
     return { http: listening, netTcp: brokers, sessionLauncher, close: () => life.close() }
   }
@@ -269,8 +308,10 @@ async function register (services: RedisServiceRegistry, path: string, env: Node
   }
 }
 
+const isAnyHost = (host: string): boolean => host === '' || host === '0.0.0.0' || host === '::'
+
 /** As it stands in a URL; an address that means all of them is of no use to a caller on this machine. */
 function authority (host: string, port: number): string {
-  const shown = host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  const shown = isAnyHost(host) ? '127.0.0.1' : host
   return shown.includes(':') && !shown.startsWith('[') ? `[${shown}]:${port}` : `${shown}:${port}`
 }

@@ -7,7 +7,9 @@ import type { DemandBoard } from '../../store/placement-store.ts'
 import type { Allocations, SessionOrder } from '../../store/redis-allocations.ts'
 import type { ServiceRegistry } from '../../store/service-registry.ts'
 import type { SessionQuery, SessionRecord, SessionStore } from '../../store/session-store.ts'
+import type { NodeView } from '../../store/redis-placement.ts'
 import type { SessionView } from '../contract.ts'
+import type { Membership } from './membership.ts'
 import type { SessionRaising } from './session-raising.ts'
 import { sessionRecord, type SessionRequest } from './session-request.ts'
 import { after, canBeRaised, statesWith } from './session.states.ts'
@@ -19,9 +21,13 @@ export interface LauncherNeeds {
   sessions: SessionStore
   allocations: Allocations
   services: ServiceRegistry
-  pool: Pick<WorkerPool, 'sessions' | 'workers' | 'refresh' | 'release' | 'find' | 'doubt'>
+  pool: Pick<WorkerPool, 'sessions' | 'workers' | 'ours' | 'refresh' | 'release' | 'find' | 'doubt'>
   raising: SessionRaising
+  /** Refuses new sessions while this head is being drained. */
+  membership?: Pick<Membership, 'refuseNew'> | undefined
   demand: Pick<DemandBoard, 'remove'>
+  /** Every node that is known, for sessions that want special ones. */
+  nodes: () => Promise<readonly NodeView[]>
   /** Removes every trace of the queues of a session that nobody serves. */
   purgeQueues: (sessionId: string) => Promise<void>
   turns: Turns
@@ -51,7 +57,7 @@ export class SessionLauncher {
   /** A new session, once its broker takes requests. Refuses what does not fit before anything is started. */
   async create (request: SessionRequest): Promise<SessionSeen> {
     const { services, defaults, clock } = this.#needs
-    const wanted = await sessionRecord(request, services, defaults, clock.now())
+    const wanted = await sessionRecord(request, services, defaults, clock.now(), this.#needs.nodes)
     return this.#creates.run(async () => {
       await this.#refuseTooMany()
       return this.#begin(await this.#takeId(wanted, record => this.#needs.sessions.create(record)))
@@ -61,7 +67,7 @@ export class SessionLauncher {
   /** All that `create` would refuse is refused now; what is left is kept under a new id for `start`, which any head can do. Nobody else sees it until then. */
   async allocate (request: SessionRequest): Promise<SessionRecord> {
     const { services, sessions, allocations, defaults, clock } = this.#needs
-    const wanted = await sessionRecord(request, services, defaults, clock.now())
+    const wanted = await sessionRecord(request, services, defaults, clock.now(), this.#needs.nodes)
     await this.#refuseTooMany()
     return this.#takeId(wanted, async ({ sessionId }) => await sessions.get(sessionId) === undefined && await allocations.keep(sessionId, wanted))
   }
@@ -126,8 +132,7 @@ export class SessionLauncher {
       if (state === undefined) return this.#asItIs(record)
       const worker = record.worker === undefined ? undefined : await pool.find(record.worker)
       const view = await worker?.link.cancel(sessionId).catch(async error => {
-        if (!isUnreachable(error) && !isUnknownThere(error)) throw error
-        await pool.doubt(worker.id) // the worker is gone or has let go of it: the record alone says it then
+        await this.#unlessGone(sessionId, worker, error) // else the record alone says it
         return undefined
       })
       if (view === undefined) await demand.remove(sessionId)
@@ -159,8 +164,7 @@ export class SessionLauncher {
       if (record === undefined) return
       const worker = record.worker === undefined ? undefined : await pool.find(record.worker)
       const isDestroyed = worker !== undefined && await worker.link.destroy(sessionId).then(() => true, async error => {
-        if (!isUnreachable(error) && !isUnknownThere(error)) throw error
-        await pool.doubt(worker.id)
+        await this.#unlessGone(sessionId, worker, error)
         return false
       })
       if (isDestroyed) {
@@ -181,8 +185,35 @@ export class SessionLauncher {
   async leaveForNext (before: readonly SessionRecord[]): Promise<void> {
     for (const { sessionId, durable, state } of before) {
       const to = after(state, 'waits')
-      if (durable && state === 'Running' && to !== undefined) await this.#needs.sessions.update(sessionId, { state: to, worker: undefined, why: 'the head stopped' }, { state: ['Running', 'Suspended'] })
+      if (durable && state === 'Running' && to !== undefined) await this.#needs.sessions.update(sessionId, { state: to, worker: undefined, why: 'its head stopped, or was drained by force' }, { state: ['Running', 'Suspended'] })
     }
+  }
+
+  /**
+   * All sessions leave this head's workers: durable ones for another head to raise at once, work and all; interactive ones, whose queues lie in these processes,
+   * are over. Sessions that come to an end meanwhile are let be.
+   */
+  async evict (raiseLater: (sessionId: string) => Promise<void>): Promise<void> {
+    const { pool, sessions, turns, log } = this.#needs
+    const records = (await Promise.all(pool.ours.map(worker => sessions.ofWorker(worker.id)))).flat()
+    await Promise.all(records.map(async ({ sessionId, durable }) => {
+      if (durable) {
+        await this.suspend(sessionId)
+        await this.leaveForNext(records.filter(record => record.sessionId === sessionId))
+        await raiseLater(sessionId)
+        return
+      }
+      await turns.run(sessionId, async () => {
+        const record = await sessions.get(sessionId)
+        const worker = record?.worker === undefined ? undefined : await pool.find(record.worker)
+        const state = record === undefined ? undefined : after(record.state, 'ended') ?? record.state
+        if (worker === undefined || state === undefined) return
+        await worker.link.destroy(sessionId).catch(error => this.#unlessGone(sessionId, worker, error))
+        pool.release(worker.id, sessionId)
+        await sessions.update(sessionId, { state, worker: undefined, why: 'its head was drained by force' }, { worker: worker.id })
+        log.warn({ sessionId }, 'interactive session ended: its head was drained by force')
+      })
+    }))
   }
 
   /** Running sessions of the workers that this head looks after. */
@@ -191,8 +222,16 @@ export class SessionLauncher {
     return (await Promise.all(pool.workers.map(worker => sessions.ofWorker(worker.id)))).flat().filter(record => record.state === 'Running')
   }
 
+  /** Throws unless the error means that the worker is gone or does not have the session. One of another machine that cannot be reached may well have it. */
+  async #unlessGone (sessionId: string, worker: Worker, error: unknown): Promise<void> {
+    if (!isUnreachable(error) && !isUnknownThere(error)) throw error
+    if (worker.isFar === true && isUnreachable(error)) throw new SoaError('Broker_BrokerUnavailable', { sessionId }, { cause: error })
+    await this.#needs.pool.doubt(worker.id)
+  }
+
   async #refuseTooMany (): Promise<void> {
-    const { pool, limits } = this.#needs
+    const { pool, limits, membership } = this.#needs
+    membership?.refuseNew()
     if (pool.sessions < limits.maxSessions) return
     await pool.refresh() // sessions that ended by themselves since the last claim still count: ask before refusing
     if (pool.sessions >= limits.maxSessions) throw new SoaError('Broker_TooManyBrokerRunning', { limit: limits.maxSessions })

@@ -4,6 +4,7 @@ import type { Logger } from '../../core/log.ts'
 import type { DemandBoard } from '../../store/placement-store.ts'
 import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
 import type { SessionView } from '../contract.ts'
+import type { Membership } from './membership.ts'
 import { after, canBeRaised, statesWith, whyNotServed } from './session.states.ts'
 import { Shared, type Turns } from './turns.ts'
 import { isServedThere, isUnknownThere, isUnreachable } from './worker-link.ts'
@@ -11,6 +12,8 @@ import type { Worker, WorkerPool } from './worker-pool.ts'
 
 export interface RaisingNeeds {
   sessions: SessionStore
+  /** While it takes none, sessions are raised by others; absent: it always does. */
+  membership?: Pick<Membership, 'isDraining' | 'hasOthers'> | undefined
   pool: Pick<WorkerPool, 'take' | 'settled' | 'release' | 'find' | 'isElsewhere' | 'servedBy' | 'doubt'>
   demand: Pick<DemandBoard, 'remove'>
   /** Hands a raise to the short jobs, which have attempts and back-off and outlive this head; absent, or when it throws: raised from here. */
@@ -28,6 +31,8 @@ export interface RaisingNeeds {
 
 /** Workers tried for one raise. */
 const TRIES = 3
+/** Between two looks at what another head makes of a session. */
+const LOOK_MS = 250
 /** A durable session whose workers died this often within a minute is left suspended until somebody calls it: raising it on and on would take its neighbours down each time. */
 const MOST_DEATHS_A_MINUTE = 20
 
@@ -77,7 +82,13 @@ export class SessionRaising {
   /** Somebody reached the located worker and did not find the session, or could not reach it: the record is brought in line with what is. */
   async mend (sessionId: string, worker: Worker): Promise<Worker> {
     await this.#needs.pool.doubt(worker.id)
-    const has = await worker.link.view(sessionId).then(() => true, error => { if (isUnknownThere(error) || isUnreachable(error)) return false; throw error })
+    const has = await worker.link.view(sessionId).then(() => true, error => {
+      if (isUnknownThere(error)) return false
+      if (!isUnreachable(error)) throw error
+      // It may be this head that is cut off: a worker of another machine is given up when its lease ran out.
+      if (worker.isFar === true) throw new SoaError('Broker_BrokerUnavailable', { sessionId }, { cause: error })
+      return false
+    })
     if (!has) await this.#orphaned(sessionId, worker.id, 'its broker worker does not have it')
     return this.locate(sessionId)
   }
@@ -138,7 +149,7 @@ export class SessionRaising {
       do {
         const page = await sessions.list({ state, cursor, limit: 1000 })
         for (const record of page.items) {
-          if (record.worker !== undefined && (await pool.find(record.worker) !== undefined || await pool.isElsewhere(record.worker))) continue
+          if (record.worker !== undefined && (await pool.find(record.worker) !== undefined || pool.isElsewhere(record.worker))) continue
           // Another head, or a create that is under way here, is about to put it at a worker.
           const isFresh = isNew(record) && clock.now() - Date.parse(record.createdAt) < limits.raiseTimeoutMs
           if (turns.isTaken(record.sessionId) || (isFresh && record.worker === undefined)) continue
@@ -163,8 +174,9 @@ export class SessionRaising {
   }
 
   async #raiseNow (sessionId: string): Promise<Worker> {
-    const { sessions, pool } = this.#needs
-    for (let looked = 0; ; looked++) {
+    const { sessions, pool, clock, limits } = this.#needs
+    const until = clock.now() + limits.raiseTimeoutMs
+    for (let looked = 0; ;) {
       const record = await sessions.get(sessionId)
       if (record === undefined) throw new SoaError('InvalidSessionId', { sessionId })
       if (record.worker !== undefined) {
@@ -172,17 +184,32 @@ export class SessionRaising {
         if (worker !== undefined && isServed(record)) return worker
         // Another head of this machine raises it there, or died doing so: asking for it once more is answered 409 when it is there.
         if (worker !== undefined && canBeRaised(record)) return await this.#raiseThere(record, worker)
-        if (worker === undefined && await pool.isElsewhere(record.worker)) throw new SoaError('refused', { why: `session ${sessionId} is served on machine ${record.worker.split('/')[0]}; call a head there` })
+        // Its machine has no head that we could go through, or it has just stopped beating: soon it is reached, found dead, or has let go of the session by itself.
+        if (worker === undefined && pool.isElsewhere(record.worker)) { await this.#wait(sessionId, until); continue }
         if (worker === undefined) await this.#orphaned(sessionId, record.worker, 'its broker worker is gone')
-        if (looked < TRIES) continue
+        if (looked++ < TRIES) continue
       }
       if (!canBeRaised(record)) throw whyNotServed(record)
+      if (this.#needs.membership?.isDraining === true) { await this.#leaveToOthers(sessionId); await this.#wait(sessionId, until); continue }
       try {
         return await this.serve(record)
       } catch (error) {
-        if (!isSoaError(error, 'Broker_BrokerUnavailable') || looked >= TRIES) throw error // somebody else changed it: look again
+        if (!isSoaError(error, 'Broker_BrokerUnavailable') || looked++ >= TRIES) throw error // somebody else changed it: look again
       }
     }
+  }
+
+  /** This head is being drained: another one raises it, and it is reached there. */
+  async #leaveToOthers (sessionId: string): Promise<void> {
+    const { membership, raiseLater } = this.#needs
+    if (raiseLater === undefined || await membership?.hasOthers() !== true) throw new SoaError('Broker_BrokerIsOffline', {})
+    await raiseLater(sessionId)
+  }
+
+  async #wait (sessionId: string, until: number): Promise<void> {
+    const { clock, signal } = this.#needs
+    if (clock.now() >= until) throw new SoaError('Broker_BrokerUnavailable', { sessionId })
+    await sleep(clock, LOOK_MS, signal)
   }
 
   /** The worker starts it, or raises it when it was served before, whatever its record says by now. */
@@ -198,7 +225,7 @@ export class SessionRaising {
 
   async #raiseThere (record: SessionRecord, worker: Worker): Promise<Worker> {
     const { sessions, pool } = this.#needs
-    const view = await this.#order(worker, record)
+    const view = await this.#order(worker, record).catch(error => { throw worker.isFar === true && isUnreachable(error) ? new SoaError('Broker_BrokerUnavailable', { sessionId: record.sessionId }, { cause: error }) : error })
     await sessions.update(record.sessionId, { state: after(record.state, 'served') ?? record.state, brokerUniqueId: view.brokerUniqueId, why: undefined }, { worker: worker.id, state: [record.state] })
     pool.settled(worker.id, record.sessionId)
     return worker

@@ -2,8 +2,8 @@ import { readdir, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 
-/** Sockets of workers, as `newWorker` names them. */
-const WORKER_SOCKET = /^w-[0-9a-f]+\.(sock|tcp|ctl)$/
+/** Sockets of workers, as `newWorker` names them, and those that stand for workers of other machines (far-workers.ts). */
+const WORKER_SOCKET = /^[wp]-[0-9a-f]+\.(sock|tcp|ctl)$/
 
 /**
  * Removes what killed workers left in the run folder: a process that dies by SIGKILL takes its listening away, but not the file. One that

@@ -24,7 +24,7 @@ export class WorkerLink {
     this.#pool = new Pool('http://worker', { socketPath: controlSocket, connect: { timeout: 4000 }, keepAliveTimeout: 10_000, bodyTimeout: 60_000 })
   }
 
-  claim (head: string): Promise<WorkerStatus> { return this.#json('POST', '/claim', ANSWER_MS.claim, { head }) as Promise<WorkerStatus> }
+  claim (head: string, socket: string): Promise<WorkerStatus> { return this.#json('POST', '/claim', ANSWER_MS.claim, { head, socket }) as Promise<WorkerStatus> }
   raise (record: SessionRecord): Promise<SessionView> { return this.#json('POST', '/sessions', ANSWER_MS.raise, record) as Promise<SessionView> }
   view (sessionId: string): Promise<SessionView> { return this.#json('GET', `/sessions/${sessionId}`, ANSWER_MS.look) as Promise<SessionView> }
   cancel (sessionId: string): Promise<SessionView> { return this.#json('POST', `/sessions/${sessionId}/cancel`, ANSWER_MS.end) as Promise<SessionView> }

@@ -3,7 +3,9 @@ import { SoaError } from '../../core/errors.ts'
 import { Lifetime } from '../../core/lifetime.ts'
 import type { Logger } from '../../core/log.ts'
 import type { WorkerDirectory, WorkerRecord } from '../../store/session-store.ts'
+import type { FarWorkers } from './far-workers.ts'
 import { removeStaleSockets } from './stale-sockets.ts'
+import type { PeerSocket } from '../../transport/peer.ts'
 import { isUnreachable, WorkerLink } from './worker-link.ts'
 import { isOfMachine, isWorkerAlive, killWorker, newWorker, type StartedWorker } from './worker-process.ts'
 
@@ -16,13 +18,18 @@ export interface Worker {
   /** Unix socket where SOAP over net.tcp is served. */
   readonly netTcp?: string | undefined
   readonly link: WorkerLink
+  /** On another machine (far-workers.ts): that it cannot be reached from here does not mean that it is gone. */
+  readonly isFar?: true
 }
 
 export interface WorkerPoolNeeds {
   directory: WorkerDirectory
   start: (names: ReturnType<typeof newWorker>) => StartedWorker
-  /** Who claims: for the worker's log. */
+  /** Who claims, and the socket where the worker hands on what it got for others. */
   head: string
+  headSocket: string
+  /** The workers of other machines. */
+  far: Pick<FarWorkers, 'find' | 'isDead'>
   machine: string
   runDir: string
   limits: { workerPoolSize: number, sessionsPerWorker: number, workerClaimTimeoutMs: number, workerReadyTimeoutMs: number }
@@ -33,6 +40,7 @@ export interface WorkerPoolNeeds {
 }
 
 interface Member extends Worker {
+  readonly control: string
   /** Started or stopped by heads of this run folder. Others are claimed, so that they live, but never stopped from here. */
   readonly isOurs: boolean
   /** As the worker said last. */
@@ -114,18 +122,24 @@ export class WorkerPool {
     if (member.sessions.has(sessionId)) member.sessions = new Set([...member.sessions].filter(id => id !== sessionId))
   }
 
-  /** The worker, if it lives on this machine; one that is not known yet is adopted. */
+  /** The worker, if it lives on this machine, where one that is not known yet is adopted, or on another one with a living head. */
   async find (workerId: string): Promise<Worker | undefined> {
     const known = this.#members.get(workerId)
     if (known !== undefined) return known
-    if (!isOfMachine(workerId, this.#needs.machine)) return undefined
+    if (!isOfMachine(workerId, this.#needs.machine)) return this.#needs.far.find(workerId)
     const record = await this.#needs.directory.get(workerId)
     return record === undefined ? undefined : this.#adopt(record)
   }
 
-  /** The worker lives, but on another machine, where our sockets do not reach. */
-  async isElsewhere (workerId: string): Promise<boolean> {
-    return !isOfMachine(workerId, this.#needs.machine) && await this.#needs.directory.get(workerId) !== undefined
+  /** The worker is of another machine and has not been found dead, whether it can be reached or not. */
+  isElsewhere (workerId: string): boolean { return !isOfMachine(workerId, this.#needs.machine) && !this.#needs.far.isDead(workerId) }
+
+  /** Unix socket of a worker of this machine, for a head of another one that knows it by the last part of its id. */
+  async socketOf (name: string, kind: PeerSocket): Promise<string | undefined> {
+    const id = `${this.#needs.machine}/${name}`
+    if (this.#members.get(id) === undefined) await this.find(id)
+    const member = this.#members.get(id)
+    return member === undefined ? undefined : { http: member.socket, netTcp: member.netTcp, control: member.control }[kind]
   }
 
   /** The worker that said last that it serves the session: for when the store cannot be asked. */
@@ -141,6 +155,9 @@ export class WorkerPool {
 
   get sessions (): number { return [...this.#members.values()].reduce((sum, member) => sum + load(member), 0) }
   get workers (): Worker[] { return [...this.#members.values()] }
+  /** Those of this run folder, which this head fills and stops. */
+  get ours (): Worker[] { return [...this.#members.values()].filter(member => member.isOurs) }
+  get ownSessions (): number { return [...this.#members.values()].reduce((sum, member) => sum + (member.isOurs ? load(member) : 0), 0) }
   /** For `/readyz`: why no session could be started now, or undefined. */
   get trouble (): string | undefined {
     if (this.#isDraining) return 'the head is stopping'
@@ -239,7 +256,7 @@ export class WorkerPool {
         const why = ended()
         if (why !== undefined) throw new Error(`it ended before it was ready: ${why}`)
         if (clock.now() > until) throw new Error(`it was not ready within ${limits.workerReadyTimeoutMs} ms`)
-        const isUp = await link.claim(head).then(() => true, (error: Error) => { if (isUnreachable(error)) return false; throw error })
+        const isUp = await link.claim(head, this.#needs.headSocket).then(() => true, (error: Error) => { if (isUnreachable(error)) return false; throw error })
         const record = isUp ? await directory.get(names.workerId) : undefined
         if (record !== undefined) { await this.#adopt(record); return }
         await sleep(clock, POLL_MS, this.#draining.signal)
@@ -262,7 +279,7 @@ export class WorkerPool {
     if (known !== undefined) return known
     if (!isWorkerAlive(pid, id)) { await this.#needs.directory.remove(id); return undefined }
     const member: Member = {
-      id, pid, socket, netTcp, link: new WorkerLink(control), isOurs: control.startsWith(`${this.#needs.runDir}/`), sessions: new Set(), promised: new Set(), isLeaving: false, missed: 0, idleFor: 0
+      id, pid, socket, netTcp, control, link: new WorkerLink(control), isOurs: control.startsWith(`${this.#needs.runDir}/`), sessions: new Set(), promised: new Set(), isLeaving: false, missed: 0, idleFor: 0
     }
     this.#members.set(id, member)
     await this.#claim(member)
@@ -285,7 +302,7 @@ export class WorkerPool {
 
   async #claim (member: Member): Promise<void> {
     try {
-      const status = await member.link.claim(this.#needs.head)
+      const status = await member.link.claim(this.#needs.head, this.#needs.headSocket)
       member.missed = 0
       member.sessions = new Set(status.sessions)
       member.idleFor = load(member) === 0 ? member.idleFor + 1 : 0

@@ -10,7 +10,7 @@ import { acceptRequests, streamEvents, streamResponses } from './messages.ts'
 /** What the control socket can ask of a worker (broker/contract.ts). */
 export interface WorkerDesk {
   status (): WorkerStatus
-  claim (head: string): void
+  claim (head: string, socket: string | undefined): void
   session (sessionId: string): BrokerSession | undefined
   open (record: SessionRecord): Promise<BrokerSession>
   close (sessionId: string, ending: 'destroyed' | 'suspended'): Promise<void>
@@ -31,7 +31,7 @@ export function controlServer (desk: WorkerDesk, log: Logger): Server {
   }
 
   const ROUTES: readonly Route[] = [
-    ['POST', /^\/claim$/, async ({ req }) => { desk.claim(String((await order(req)).head ?? '')); return desk.status() }],
+    ['POST', /^\/claim$/, async ({ req }) => { const { head = '', socket } = await order(req); desk.claim(String(head), typeof socket === 'string' ? socket : undefined); return desk.status() }],
     ['POST', /^\/stop$/, async ({ res }) => { res.statusCode = 202; desk.stop(); return {} }],
     ['POST', /^\/sessions$/, async ({ req, res }) => {
       const record = await order(req) as unknown as SessionRecord

@@ -5,6 +5,7 @@ import { systemClock, within } from '../../core/clock.ts'
 import { isSoaError } from '../../core/errors.ts'
 import { Lifetime } from '../../core/lifetime.ts'
 import { makeLog } from '../../core/log.ts'
+import { machineName } from '../../config/addresses.ts'
 import type { AllSettings } from '../../config/settings.ts'
 import { MemoryMessageStore } from '../../store/memory-store.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
@@ -65,9 +66,9 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   const sessions = new WorkerSessions({
     workerId,
     defaults: settings,
-    async openStore (record, { maxSessionBytes }) {
-      if (!record.durable) return new MemoryMessageStore({ maxSessionBytes })
-      const opened = { redis, prefix, sessionId: record.sessionId, level: settings.durability as Level, log, limits: { maxSessionBytes, timeoutMs }, clock }
+    async openStore (record, { maxSessionBytes, maxDeadLetters }) {
+      if (!record.durable) return new MemoryMessageStore({ maxSessionBytes, maxDeadLetters })
+      const opened = { redis, prefix, sessionId: record.sessionId, level: settings.durability as Level, log, limits: { maxSessionBytes, maxDeadLetters, timeoutMs }, clock }
       try {
         return await RedisMessageStore.open({ ...opened, create: record.state === 'Starting' })
       } catch (error) {
@@ -100,6 +101,8 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
       .finally(end)
   }
   let disarmClaim = (): void => {}
+  /** Of the head that claimed last: the one that started this worker may be gone. */
+  let { headSocket } = spec
   const claimed = (): void => {
     disarmClaim()
     disarmClaim = clock.after(settings.workerClaimTimeoutMs, () => stop(`no head has claimed this worker for ${settings.workerClaimTimeoutMs} ms (workerClaimTimeoutMs)`))
@@ -107,7 +110,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
 
   const desk: WorkerDesk = {
     status: () => ({ workerId, pid: process.pid, sessions: sessions.ids, rssBytes: process.memoryUsage.rss() }),
-    claim () { claimed() },
+    claim (_head, socket = headSocket) { headSocket = socket; claimed() },
     session: id => sessions.get(id),
     open: record => sessions.open(record).catch(error => { throw refusalOf(error) }),
     close: (id, ending) => sessions.close(id, ending),
@@ -129,7 +132,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     const id = /^\/(\d+)\//.exec(req.url ?? '')?.[1]
     // Of a session that is here, only the two paths above are anything. Sent back to the head it would come again, round and round.
     if (id !== undefined && sessions.get(id) !== undefined) { res.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end(`nothing is at this path; session ${id} is at /${id}/Http\n`); return }
-    void forward(req, res, { socketPath: spec.headSocket, baseUrl: baseUrl(req) })
+    void forward(req, res, { socketPath: headSocket, baseUrl: baseUrl(req) })
   }
   const channels = new WeakMap<object, DuplexEndpoints>()
   /** What stands behind a path of channels, `/{id}/NetTcp…` or `/{id}/NetHttp…`. */
@@ -152,7 +155,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   await new Promise<void>((resolve, reject) => { control.once('error', reject); control.listen(spec.control, resolve) })
   life.own(control, control => new Promise(resolve => { control.closeAllConnections(); control.close(resolve) }))
 
-  const record = { workerId, pid: process.pid, socket: spec.socket, netTcp: spec.netTcp, control: spec.control, machine: hostname(), startedAt: new Date(clock.now()).toISOString() }
+  const record = { workerId, pid: process.pid, socket: spec.socket, netTcp: spec.netTcp, control: spec.control, machine: machineName(settings.machine, hostname()), startedAt: new Date(clock.now()).toISOString() }
   const sockets = [spec.socket, spec.netTcp, spec.control]
   const lease = held = life.own(new Lease({
     beat: () => directory.beat(record, LEASE_MS),

@@ -31,7 +31,7 @@ async function head (t: { teardown: (end: () => Promise<void>) => unknown }, sta
 }
 
 t.test('cli: --help is there for every command, with an example', async t => {
-  const commands = ['', 'up', 'head', 'node', 'node list', 'node drain', 'node resume', 'service', 'service add', 'service check', 'service list', 'service types', 'session', 'session create', 'session list', 'session show', 'session cancel', 'session close', 'settings', 'faults', 'wire decode', 'doctor']
+  const commands = ['', 'up', 'head', 'node', 'node list', 'node drain', 'node resume', 'heads', 'heads list', 'heads drain', 'heads resume', 'service', 'service add', 'service check', 'service list', 'service types', 'session', 'session create', 'session list', 'session show', 'session cancel', 'session close', 'settings', 'faults', 'wire decode', 'doctor']
   for (const command of commands) {
     const { code, out, err } = await run([...command.split(' ').filter(word => word !== ''), '--help'])
     t.strictSame([code, err], [0, ''], command)

@@ -71,6 +71,7 @@ async function answer (req: IncomingMessage): Promise<Answer> {
   const session = sessions.get(id)
   if (session === undefined) return { status: 404, body: { title: 'Not Found', status: 404, detail: `${id} is not here`, name: 'InvalidSessionId' } }
   if (req.method === 'DELETE' && what === undefined) { sessions.delete(id); return { status: 204 } }
+  if (what === 'suspend') { sessions.delete(id); return { status: 204 } }
   if (what === 'cancel') { session.isCanceled = true; return { status: 200, body: view(id) } }
   if (what === undefined) return { status: 200, body: view(id) }
   if (what === 'events') return { status: 200, type: 'text/event-stream', body: 'event: state\ndata: {}\n\n' }
@@ -107,7 +108,7 @@ async function stop (): Promise<void> {
 
 readIntroductions(soap, 10_000)
 for (const [server, path] of [[soap, spec.socket], [control, spec.control]] as const) await new Promise<void>(resolve => server.listen(path, resolve))
-const record = { workerId, pid: process.pid, socket: spec.socket, control: spec.control, machine: hostname(), startedAt: new Date().toISOString() }
+const record = { workerId, pid: process.pid, socket: spec.socket, control: spec.control, machine: spec.settings.machine === '' ? hostname() : spec.settings.machine, startedAt: new Date().toISOString() }
 await directory.beat(record, 15_000)
 const beat = setInterval(() => { void directory.beat(record, 15_000).catch(() => {}) }, 3000)
 claimed()

@@ -1,19 +1,6 @@
 import t from 'tap'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { needsRedis } from '../redis-server.ts'
-import { call, ground, until, workersOf, type Tap } from './head-rig.ts'
-
-/** A head in a process of its own; resolves once clients can connect. */
-async function headProcess (t: Tap, options: object): Promise<{ http: string, pid: number, kill9: () => Promise<void> }> {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('./head-process.js', import.meta.url))], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, SOA_TEST_HEAD: JSON.stringify(options) } })
-  t.teardown(() => child.kill('SIGKILL'))
-  const [line] = await once(createInterface({ input: child.stdout }), 'line') as [string]
-  const gone = once(child, 'exit')
-  return { http: (JSON.parse(line) as { http: string }).http, pid: child.pid ?? 0, async kill9 () { child.kill('SIGKILL'); await gone } }
-}
+import { call, ground, headProcess, until, workersOf } from './head-rig.ts'
 
 t.test('head: when a worker dies, durable sessions are raised at another and interactive ones have failed', needsRedis, async t => {
   const head = await (await ground(t)).head()

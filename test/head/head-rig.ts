@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { headMain, type HeadOptions, type RunningHead } from '../../broker/head/main.ts'
 import { readSettings } from '../../config/read-settings.ts'
@@ -54,6 +57,15 @@ export async function ground (t: Tap): Promise<Ground> {
       return head
     }
   }
+}
+
+/** A head in a process of its own; resolves once clients can connect. */
+export async function headProcess (t: Tap, options: object): Promise<{ http: string, pid: number, kill9: () => Promise<void> }> {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('./head-process.js', import.meta.url))], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, SOA_TEST_HEAD: JSON.stringify(options) } })
+  t.teardown(() => child.kill('SIGKILL'))
+  const [line] = await once(createInterface({ input: child.stdout }), 'line') as [string]
+  const gone = once(child, 'exit')
+  return { http: (JSON.parse(line) as { http: string }).http, pid: child.pid ?? 0, async kill9 () { child.kill('SIGKILL'); await gone } }
 }
 
 const registration = `<configuration>

@@ -58,6 +58,7 @@ async function server (t: { teardown: (end: () => unknown) => unknown }, doubles
     launcher: { create: never, show: never, list: never, cancel: never, close: never, ...doubles },
     netTcpUrl: () => undefined,
     raising: { locate: never, mend: never },
+    heads: { list: async () => [], ask: async () => undefined },
     nodes: { nodes: async () => [], setDraining: async () => false },
     services: { put: async () => {}, get: never, list: async () => [] },
     settings: { ...readSettings({}, {}), redis: 'redis://me:secret@redis.example' },
@@ -209,9 +210,9 @@ t.test('rest: the OpenAPI document is printed from the routes that run', async t
   interface Operation { operationId?: string, requestBody?: { content: Record<string, { schema: { properties: object } }> } }
   t.match(document.openapi, /^3\./)
   t.strictSame(Object.entries(document.paths).flatMap(([path, methods]) => Object.keys(methods).map(method => `${method} ${path}`)).sort(), [
-    'delete /api/v1/sessions/{id}', 'delete /api/v1/sessions/{id}/clients/{client}', 'get /api/v1/nodes', 'get /api/v1/services', 'get /api/v1/services/{name}', 'get /api/v1/sessions',
+    'delete /api/v1/sessions/{id}', 'delete /api/v1/sessions/{id}/clients/{client}', 'get /api/v1/heads', 'get /api/v1/nodes', 'get /api/v1/services', 'get /api/v1/services/{name}', 'get /api/v1/sessions',
     'get /api/v1/sessions/{id}', 'get /api/v1/sessions/{id}/clients', 'get /api/v1/sessions/{id}/clients/{client}/responses', 'get /api/v1/sessions/{id}/events', 'get /api/v1/sessions/{id}/tasks',
-    'get /api/v1/settings', 'post /api/v1/nodes/{id}/drain', 'post /api/v1/nodes/{id}/resume', 'post /api/v1/sessions', 'post /api/v1/sessions/{id}/cancel',
+    'get /api/v1/settings', 'post /api/v1/heads/{id}/drain', 'post /api/v1/heads/{id}/resume', 'post /api/v1/nodes/{id}/drain', 'post /api/v1/nodes/{id}/resume', 'post /api/v1/sessions', 'post /api/v1/sessions/{id}/cancel',
     'post /api/v1/sessions/{id}/clients/{client}/end', 'post /api/v1/sessions/{id}/clients/{client}/flush', 'post /api/v1/sessions/{id}/clients/{client}/requests', 'put /api/v1/services/{name}'
   ])
   const operations = Object.values(document.paths).flatMap(methods => Object.values(methods) as Operation[])

@@ -7,12 +7,14 @@ import type { RedisPlacement } from '../../../store/redis-placement.ts'
 import type { RegisteredService, ServiceRegistry } from '../../../store/service-registry.ts'
 import { checkService } from '../../check-service.ts'
 import { Refusal } from '../../problem.ts'
-import { answers, json, page, ref, serviceBody } from './schemas.ts'
+import type { HeadView, Membership } from '../membership.ts'
+import { answers, drainBody, json, page, ref, serviceBody } from './schemas.ts'
 
 /** What the placement store knows of nodes (store/redis-placement.ts). */
 export type Nodes = Pick<RedisPlacement, 'nodes' | 'setDraining'>
 
 export interface ClusterRoutesNeeds {
+  heads: Pick<Membership, 'list' | 'ask'>
   nodes: Nodes
   services: ServiceRegistry
   settings: AllSettings
@@ -22,7 +24,7 @@ export interface ClusterRoutesNeeds {
 /** A WSDL with its schemas (config/load-services.ts has the same bound). */
 const MAX_SERVICE_BYTES = 20 * 1024 * 1024
 
-export function clusterRoutes (app: FastifyInstance, { nodes, services, settings, now }: ClusterRoutesNeeds): void {
+export function clusterRoutes (app: FastifyInstance, { heads, nodes, services, settings, now }: ClusterRoutesNeeds): void {
   app.get('/nodes', { schema: { tags: ['nodes'], summary: 'All nodes', response: answers({ 200: json('nodes', page(ref('Node'))) }) } },
     async () => ({ items: await nodes.nodes() }))
 
@@ -35,6 +37,19 @@ export function clusterRoutes (app: FastifyInstance, { nodes, services, settings
         if (node === undefined) throw new Refusal({ title: 'Not Found', status: 404, detail: `no node ${id.slice(0, 100)} is known here` })
         return node
       })
+  }
+
+  app.get('/heads', { schema: { tags: ['heads'], summary: 'All heads that live', response: answers({ 200: json('heads', page(ref('Head'))) }) } },
+    async () => ({ items: await heads.list() }))
+
+  app.post<{ Params: { id: string }, Body: { force?: boolean } | undefined }>('/heads/:id/drain', {
+    schema: { tags: ['heads'], summary: 'No new sessions there; those that run go on until they end, or, by force, leave for other heads', body: drainBody, response: answers({ 200: json('the head', ref('Head')) }) }
+  }, async request => known(request.params.id, await heads.ask(request.params.id, request.body?.force === true ? 'force' : 'drain')))
+  app.post<{ Params: { id: string } }>('/heads/:id/resume', { schema: { tags: ['heads'], summary: 'New sessions there again', response: answers({ 200: json('the head', ref('Head')) }) } },
+    async request => known(request.params.id, await heads.ask(request.params.id, undefined)))
+  const known = (id: string, head: HeadView | undefined): HeadView => {
+    if (head === undefined) throw new Refusal({ title: 'Not Found', status: 404, detail: `no living head ${id.slice(0, 100)} is known here` })
+    return head
   }
 
   app.get('/services', { schema: { tags: ['services'], summary: 'Registered services', response: answers({ 200: json('services', page(ref('Service'))) }) } },

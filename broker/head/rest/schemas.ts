@@ -65,6 +65,12 @@ const session = object({
   priority: count('0 … 4000, higher goes first'),
   minUnits: count('service instances, all of them or none'),
   maxUnits: count('service instances at most'),
+  group: text('node group; several with commas between them: nodes that are in all of them'),
+  labels: object({}, { additionalProperties: { type: 'string' }, description: 'labels that a node must have' }),
+  exclude: { ...list(text('')), description: 'names of nodes that are not to be used' },
+  coresPerUnit: { type: 'integer', description: 'cores of each service instance, 1 … 4096; default 1' },
+  unitType: text('what a service instance gets: coresPerUnit cores, the slots of a socket, or a whole node; default core', { enum: ['core', 'socket', 'node'] }),
+  canPreempt: { type: 'boolean', description: 'false: no other session takes its service instances; default true' },
   settings: object({}, { additionalProperties: true, description: 'what the session overrides' }),
   brokerPid: orNull({ type: 'integer', description: 'process that serves it; null while nobody does' }),
   brokerUniqueId: text('new for every incarnation of its broker'),
@@ -86,8 +92,25 @@ const node = object({
   tasks: count('tasks there'),
   heartbeatAgeMs: count('since it was heard last; Offline: since it was declared dead'),
   groups: list(text('')),
-  labels: object({}, { additionalProperties: { type: 'string' } })
+  labels: object({}, { additionalProperties: { type: 'string' } }),
+  sockets: count('of the machine'),
+  releaseFailure: object({ sessionId: text(''), at: text('', { format: 'date-time' }), why: text(''), stderr: text('its last lines') }, { description: 'the latest releaseNodeCommandLine that failed there' })
 }, { $id: 'Node' })
+
+const head = object({
+  id: text('new with each start'),
+  machine: text('whose workers it reaches by itself'),
+  pid: count('of the head'),
+  state: text('Online: takes new sessions · Draining: takes none, those that run go on · Drained: and none is left', { enum: ['Online', 'Draining', 'Drained'] }),
+  sessions: count('served by its workers'),
+  http: text('where it listens', { format: 'uri' }),
+  netTcp: text('the same for net.tcp; absent: not served'),
+  peer: text('HOST:PORT where heads of other machines reach its workers'),
+  startedAt: text('', { format: 'date-time' })
+}, { $id: 'Head' })
+
+/** `POST heads/{id}/drain` */
+export const drainBody = { ...object({ force: { type: 'boolean', description: 'also suspend what runs: durable sessions are raised by another head, interactive ones end' } }, { additionalProperties: false }), type: ['object', 'null'] }
 
 const service = object({
   name: text(''),
@@ -113,12 +136,12 @@ const setting = object({
   says: text('what it means')
 }, { $id: 'Setting' })
 
-export const SHARED: Schema[] = [problem, client, task, session, node, service, setting]
+export const SHARED: Schema[] = [problem, client, task, session, node, head, service, setting]
 
 const sessionSettings = object(Object.fromEntries(settingNames('session').map(name => [name, {
-  type: typeof SETTINGS[name].default === 'number' ? ['number', 'string'] : typeof SETTINGS[name].default, // numbers may come as text: `--set name=value` has no types
+  type: typeof SETTINGS[name].default === 'string' ? 'string' : [typeof SETTINGS[name].default, 'string'], // numbers may come as text: `--set name=value` has no types
   description: `${SETTINGS[name].says}; ${SETTINGS[name].unit}, default ${String(SETTINGS[name].default)}`
-}])), { additionalProperties: { type: ['number', 'string'] }, description: 'a name that is none of these is refused' })
+}])), { additionalProperties: { type: ['number', 'string', 'boolean'] }, description: 'a name that is none of these is refused' })
 
 /** `POST sessions`. Ranges are checked behind, by the same code that checks every other way in; here only what is there and its type. */
 export const sessionRequest = object({
@@ -128,6 +151,12 @@ export const sessionRequest = object({
   minUnits: { type: 'integer', description: 'service instances, all of them or none; default 1' },
   maxUnits: { type: 'integer', description: 'service instances at most; default: all slots' },
   priority: { type: 'integer', description: '0 … 4000, higher goes first; default 2000' },
+  group: text('node group; several with commas between them: nodes that are in all of them'),
+  labels: object({}, { additionalProperties: { type: 'string' }, description: 'labels that a node must have' }),
+  exclude: { ...list(text('')), description: 'names of nodes that are not to be used' },
+  coresPerUnit: { type: 'integer', description: 'cores of each service instance, 1 … 4096; default 1' },
+  unitType: text('what a service instance gets: coresPerUnit cores, the slots of a socket, or a whole node; default core', { enum: ['core', 'socket', 'node'] }),
+  canPreempt: { type: 'boolean', description: 'false: no other session takes its service instances; default true' },
   settings: sessionSettings
 }, { required: ['service'], additionalProperties: false })
 
