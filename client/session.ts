@@ -40,8 +40,20 @@ export interface SessionOptions extends ConnectOptions {
   readonly maxUnits?: number | undefined
   /** 0 … 4000, higher goes first; default 2000. */
   readonly priority?: number | undefined
+  /** Node group; several with commas between them: nodes that are in all of them. One that no node is in is refused, with those that there are. */
+  readonly group?: string | undefined
+  /** Labels that a node must have, by name. */
+  readonly labels?: Readonly<Record<string, string>> | undefined
+  /** Names of nodes that are not to be used. */
+  readonly exclude?: readonly string[] | undefined
+  /** Cores of each service instance, 1 … 4096, default 1; it takes as many calls at a time, unless the service says otherwise. */
+  readonly coresPerUnit?: number | undefined
+  /** What a service instance gets instead: the slots of a socket, or a whole node. */
+  readonly unitType?: 'core' | 'socket' | 'node' | undefined
+  /** False: no other session takes its service instances, whatever its priority; default true. */
+  readonly canPreempt?: boolean | undefined
   /** Session settings by name (`soa settings`): `{ messageResendLimit: 0 }`. */
-  readonly settings?: Readonly<Record<string, number | string>> | undefined
+  readonly settings?: Readonly<Record<string, number | string | boolean>> | undefined
 }
 
 /** One broker client of a session. */
@@ -237,9 +249,9 @@ interface SessionWays { agent: Agent, head: string, retryForMs: number, isOurs: 
 type Reached = [info: SessionInfo, ways: SessionWays]
 
 async function open (options: SessionOptions, durable: boolean): Promise<Reached> {
-  const { signal, service, version, minUnits, maxUnits, priority, settings } = options
+  const { signal, service, version, minUnits, maxUnits, priority, group, labels, exclude, coresPerUnit, unitType, canPreempt, settings } = options
   if (typeof service !== 'string' || service === '') throw new SoaError('InvalidArgument', { argument: 'service', why: 'the name of a registered service is needed' })
-  const body = { service, version, durable, minUnits, maxUnits, priority, settings }
+  const body = { service, version, durable, minUnits, maxUnits, priority, group, labels, exclude, coresPerUnit, unitType, canPreempt, settings }
   return reach(options, true, { method: 'POST', path: 'sessions', body, signal, isRepeatable: false })
 }
 

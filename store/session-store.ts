@@ -23,7 +23,7 @@ export interface SessionRecord {
   readonly unitType?: UnitType | undefined
   readonly canPreempt?: boolean | undefined
   /** Overrides by setting name, as config/settings.ts names them. */
-  readonly settings: Readonly<Record<string, number | string>>
+  readonly settings: Readonly<Record<string, number | string | boolean>>
   /** Given to the service host's environment. */
   readonly environment: Readonly<Record<string, string>>
   readonly state: SessionState

@@ -4,16 +4,18 @@ import type { Settings } from '../../config/settings.ts'
 import { SoaError } from '../../core/errors.ts'
 import type { RegisteredService, ServiceRegistry } from '../../store/service-registry.ts'
 import type { SessionRecord } from '../../store/session-store.ts'
+import type { NodeView } from '../../store/redis-placement.ts'
+import { readWishes, refuseUnlessPossible, wishesForNodes, type AskedWishes } from './session-wishes.ts'
 
 /** What a caller asks for: `POST /api/v1/sessions` (surface.md). */
-export interface SessionRequest {
+export interface SessionRequest extends AskedWishes {
   service: string
   version?: string | undefined
   durable?: boolean | undefined
   minUnits?: number | undefined
   maxUnits?: number | undefined
   priority?: number | undefined
-  settings?: Readonly<Record<string, number | string>> | undefined
+  settings?: Readonly<Record<string, number | string | boolean>> | undefined
   /** For the service hosts (SOAP: Environments). */
   environment?: Readonly<Record<string, string>> | undefined
 }
@@ -26,7 +28,7 @@ const MOST_UNITS = 1_000_000
 const MAX_ENVIRONMENT_BYTES = 65_536
 
 /** The request checked against the service's registration and every limit, as the record of a session that is about to start; only its id is missing. */
-export async function sessionRecord (request: SessionRequest, services: ServiceRegistry, defaults: Settings, now: number): Promise<Omit<SessionRecord, 'sessionId'>> {
+export async function sessionRecord (request: SessionRequest, services: ServiceRegistry, defaults: Settings, now: number, nodes: () => Promise<readonly NodeView[]>): Promise<Omit<SessionRecord, 'sessionId'>> {
   const { minUnits, maxUnits, settings = {}, environment = {} } = request
   // HPC Pack's rule for names ([broker-behaviour] 1.8); checked here, so that a path or a key can never be made of one.
   if (!/^[\w\-.]{1,255}$/.test(request.service)) throw new SoaError('InvalidArgument', { argument: 'service', why: '1 to 255 letters, digits, _ - and .' })
@@ -36,7 +38,9 @@ export async function sessionRecord (request: SessionRequest, services: ServiceR
   if (maxUnits !== undefined) wholeNumber('maxUnits', maxUnits, 1, MOST_UNITS)
   if ((minUnits ?? 1) > (maxUnits ?? MOST_UNITS)) throw new SoaError('InvalidArgument', { argument: 'minUnits', why: `${minUnits} is more than maxUnits, ${maxUnits}` })
   checkEnvironment(environment)
+  const wishes = readWishes(request)
   const service = await services.get(request.service, request.version)
+  if (wishesForNodes(wishes)) refuseUnlessPossible(wishes, await nodes())
   settingsFor(service, settings, defaults) // throws what does not fit, layer by layer, as the worker would
   return {
     service: service.name,
@@ -47,6 +51,7 @@ export async function sessionRecord (request: SessionRequest, services: ServiceR
     priority,
     settings,
     environment,
+    ...wishes,
     state: 'Starting',
     createdAt: new Date(now).toISOString()
   }

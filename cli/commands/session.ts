@@ -11,10 +11,31 @@ type Session = Omit<SessionView, 'brokerPid' | 'counters'> & {
   version?: string,
   durable: boolean,
   why?: string,
+  group?: string,
+  labels?: Record<string, string>,
+  exclude?: string[],
+  coresPerUnit?: number,
+  unitType?: string,
+  canPreempt?: boolean,
   endpoints: { http: string, netTcp: string | null }
   /** Null while nobody serves it. */
   brokerPid: number | null,
   counters: SessionView['counters'] | null
+}
+interface CreateFlags {
+  serviceVersion?: string
+  durable?: boolean
+  minUnits?: number
+  maxUnits?: number
+  priority?: number
+  group?: string
+  label?: Record<string, string>
+  exclude?: string[]
+  coresPerUnit?: number
+  unitType?: string
+  /** False when --no-preempt was given. */
+  preempt: boolean
+  set?: Record<string, string>
 }
 interface Target { head?: string, json?: boolean }
 
@@ -32,13 +53,19 @@ export function sessionCommands (program: Command, io: Io): void {
     .option('--min-units <N>', 'service instances without which it does not start', wholeNumber)
     .option('--max-units <N>', 'most service instances', wholeNumber)
     .option('--priority <N>', '0 to 4000, higher goes first; default 2000', wholeNumber)
+    .option('--group <GROUP>', 'node group; several with commas between them: nodes that are in all of them')
+    .option('--label <name=value>', 'label that a node must have; may be given again', nameAndValue)
+    .option('--exclude <NODE>', 'node that is not to be used; may be given again', (node: string, before: string[] = []) => [...before, node])
+    .option('--cores-per-unit <N>', 'cores of each service instance; default 1', wholeNumber)
+    .option('--unit-type <TYPE>', 'what a service instance gets: core, socket or node')
+    .option('--no-preempt', 'no other session takes its service instances')
     .option('--set <name=value>', 'a session setting; may be given again', nameAndValue)
     .addHelpText('after', () => sessionSettingsHelp('Session settings (--set)'))
-    .action(async (service: string, options: Target & { serviceVersion?: string, durable?: boolean, minUnits?: number, maxUnits?: number, priority?: number, set?: Record<string, string> }) => {
-      const { serviceVersion: version, durable, minUnits, maxUnits, priority, set = {} } = options
+    .action(async (service: string, options: Target & CreateFlags) => {
+      const { serviceVersion: version, durable, minUnits, maxUnits, priority, group, label: labels, exclude, coresPerUnit, unitType, preempt, set = {} } = options
       // Numbers as numbers: what they must be is the head's to say, which knows the defaults.
       const settings = Object.fromEntries(Object.entries(set).map(([name, value]) => [name, /^-?\d{1,15}$/.test(value) ? Number(value) : value]))
-      const created = await api(options).call('POST', 'sessions', { service, version, durable, minUnits, maxUnits, priority, settings }) as Session
+      const created = await api(options).call('POST', 'sessions', { service, version, durable, minUnits, maxUnits, priority, group, labels, exclude, coresPerUnit, unitType, canPreempt: preempt ? undefined : false, settings }) as Session
       print(io, options.json, created, () => describe(created))
     })
 
@@ -98,6 +125,7 @@ function describe (session: Session): string[] {
       ['service', session.version === undefined ? session.service : `${session.service} ${session.version}`],
       ['kind', session.durable ? 'durable' : 'interactive'],
       ['state', session.why === undefined ? session.state : `${session.state}: ${session.why}`],
+      ['asks for', wishes(session)],
       ['http', endpoints.http],
       ['net.tcp', endpoints.netTcp],
       ['broker pid', session.brokerPid],
@@ -108,6 +136,19 @@ function describe (session: Session): string[] {
     ...ends.flatMap(({ id, node, exit, at }) => ['', `host of task ${id} on ${node} ended, ${at}: ${exit.why}`, ...(exit.stderr.trim() === '' ? [] : indented(exit.stderr))]),
     ...(tasks.length === 0 ? [] : ['', ...table(['TASK', 'NODE', 'PID', 'STATE', 'CORES'], tasks.map(task => [task.id, task.node, task.pid ?? '', task.state, task.capacity]))])
   ]
+}
+
+/** What nodes and units it asked for; null: nothing. */
+function wishes ({ group, labels = {}, exclude = [], coresPerUnit, unitType, canPreempt }: Session): string | null {
+  const said = [
+    ...(group === undefined ? [] : [`group ${group}`]),
+    ...Object.entries(labels).map(([name, value]) => `${name}=${value}`),
+    ...(exclude.length === 0 ? [] : [`not on ${exclude.join(', ')}`]),
+    ...(coresPerUnit === undefined ? [] : [`${coresPerUnit} cores each`]),
+    ...(unitType === undefined ? [] : [`units of a ${unitType}`]),
+    ...(canPreempt === false ? ['no preemption'] : [])
+  ]
+  return said.length === 0 ? null : said.join('; ')
 }
 
 /** A client id may have any kind of blank in it ([wire-contract] 1.3), line ends among them, which a table is no place for. */

@@ -25,8 +25,11 @@ export function sessionIdOf (request: FastifyRequest<WithId>): string {
 /** The session object of surface.md. What only its broker knows is null while nobody serves it. */
 export function sessionObject ({ record, view }: SessionSeen, baseUrl: string, netTcpUrl?: string): object {
   const { sessionId, service, version, durable, state, why, createdAt, priority, minUnits, maxUnits, settings } = record
+  const { groups, labels, exclude, coresPerUnit, unitType, canPreempt } = record
   return {
     sessionId, service, version, durable, state, why, createdAt, priority, minUnits, maxUnits, settings, // eslint-disable-line @stylistic/object-property-newline
+    group: groups?.join(','),
+    labels, exclude, coresPerUnit, unitType, canPreempt, // eslint-disable-line @stylistic/object-property-newline
     brokerPid: view?.brokerPid ?? null,
     brokerUniqueId: view?.brokerUniqueId,
     endpoints: { http: `${baseUrl}/${sessionId}/Http`, netTcp: netTcpUrl === undefined ? null : `${netTcpUrl}/${sessionId}/NetTcp` },

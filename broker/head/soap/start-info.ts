@@ -10,6 +10,7 @@ const SETTINGS: ReadonlyArray<readonly [member: string, setting: SessionSettingN
   ['ClientBrokerHeartbeatRetryCount', 'clientBrokerHeartbeatRetryCount'],
   ['ClientConnectionTimeout', 'clientConnectionTimeout'],
   ['ClientIdleTimeout', 'clientIdleTimeout'],
+  ['DispatcherCapacityInGrowShrink', 'dispatcherCapacityInGrowShrink'],
   ['MaxMessageSize', 'maxMessageSize'],
   ['MessagesThrottleStartThreshold', 'messageThrottleStartThreshold'],
   ['MessagesThrottleStopThreshold', 'messageThrottleStopThreshold'],
@@ -21,8 +22,11 @@ const SETTINGS: ReadonlyArray<readonly [member: string, setting: SessionSettingN
 
 /** Members that would change what a user sees, and do nothing here: named in the log when they are set. All others are the client's own affair. */
 const IDLE = [
-  'DependFiles', 'IsNoSession', 'JobTemplate', 'NodeGroupsStr', 'ParentJobIds', 'RegPath', 'RequestedNodesStr', 'ResourceUnitType', 'Runtime', 'UseAzureQueue', 'UseInprocessBroker', 'UseSessionPool'
+  'DependFiles', 'IsNoSession', 'JobTemplate', 'ParentJobIds', 'RegPath', 'RequestedNodesStr', 'Runtime', 'UseAzureQueue', 'UseInprocessBroker', 'UseSessionPool'
 ]
+
+/** SessionUnitType by number ([wire-contract] 2.2); 3, Gpu, is no unit here: ask for a label of the nodes that have one. */
+const UNIT_TYPES = ['core', 'socket', 'node'] as const
 
 /** HPC's five priorities, Lowest 0 … Highest 4, lie a thousand apart on the scale of ExtendedPriority. */
 const PRIORITY_STEP = 1000
@@ -46,6 +50,9 @@ export function sessionRequest (info: Value, durable: boolean, isTlsServed: bool
       minUnits: whole(start.MinUnits),
       maxUnits: whole(start.MaxUnits),
       priority,
+      group: typeof start.NodeGroupsStr === 'string' && start.NodeGroupsStr.trim() !== '' ? start.NodeGroupsStr : undefined,
+      unitType: unitType(whole(start.ResourceUnitType)),
+      canPreempt: typeof start.CanPreempt === 'boolean' ? start.CanPreempt : undefined,
       settings: settingsIn(start),
       environment: Object.fromEntries(Object.entries(start.Environments ?? {}).filter((pair): pair is [string, string] => typeof pair[1] === 'string')) // .NET: null removes a variable
     },
@@ -63,6 +70,13 @@ function settingsIn (start: Values): Record<string, number> {
   // HPC's client library sets both at once ([broker-behaviour] 1.8). 0 would end the session before its first client can connect.
   if (settings.sessionIdleTimeout !== undefined && settings.sessionIdleTimeout > 0) settings.clientConnectionTimeout ??= settings.sessionIdleTimeout
   return settings
+}
+
+function unitType (number: number | undefined): SessionRequest['unitType'] {
+  if (number === undefined) return undefined
+  const found = UNIT_TYPES[number]
+  if (found === undefined) throw new SoaError('InvalidArgument', { argument: 'info.ResourceUnitType', why: `0 (core), 1 (socket) or 2 (node), not ${number}` })
+  return found
 }
 
 const whole = (value: Value): number | undefined => typeof value === 'number' ? value : undefined
