@@ -20,9 +20,10 @@ import type { Demand } from '../store/placement-store.ts'
 import { Guardian } from './guardian.ts'
 import { HostProcess } from './host-process.ts'
 import { Ports } from './port.ts'
-import { OUR_HOST, passedOn, recipe, type TaskRecipe } from './recipe.ts'
+import { Preparations, type NodeCommands } from './preparations.ts'
+import { nodeCommands, OUR_HOST, passedOn, recipe, type TaskRecipe } from './recipe.ts'
 import { Reconciler } from './reconcile.ts'
-import { coresOf, labelsOf, listOf, nodeIdOf } from './resources.ts'
+import { coresOf, socketsHere, labelsOf, listOf, nodeIdOf } from './resources.ts'
 import { Task } from './task.ts'
 import { WarmHosts } from './warm-hosts.ts'
 
@@ -69,7 +70,7 @@ export async function runNodeManager (options: NodeManagerOptions): Promise<Node
   const { redisUrl, prefix, runDir, settings, env, host = '127.0.0.1', beatMs = BEAT_MS } = options
   const id = nodeIdOf(options.nodeId)
   const record: NodeRecord = {
-    id, machine: hostname(), pid: process.pid, cores: coresOf(options.cores), labels: options.labels, groups: options.groups, instance: randomUUID(),
+    id, machine: hostname(), pid: process.pid, cores: coresOf(options.cores), sockets: socketsHere(), labels: options.labels, groups: options.groups, instance: randomUUID(),
   }
   const log = options.log.child({ node: id })
   const clock = systemClock
@@ -92,10 +93,13 @@ export async function runNodeManager (options: NodeManagerOptions): Promise<Node
     const needs = { redis, prefix, log, timeoutMs: REDIS_FIRST_MS, clock }
     const recipes = new Recipes({ services: new RedisServiceRegistry(needs), sessions: new RedisSessionStore(needs), settings, env, log })
     const ports = new Ports(host)
+    const preparations: Preparations = new Preparations({ run: command => new HostProcess(command, { guardian, clock, log }), clock, log, changed: () => reconciler.wake() })
     const warm = life.own(warmHosts(options.warmHosts, env, { guardian, clock, log }), warm => warm.close())
-    const makeTask = (placed: PlacedTask, demand: Demand, changed: () => void): Task =>
-      new Task(placed, { prepare: () => recipes.of(placed, demand), guardian, ports, warm, host, runDir, clock, log, changed })
-    const reconciler = new Reconciler({ record, link, makeTask, clock, log, beatMs, lost: why => giveUp(why) })
+    const makeTask = (placed: PlacedTask, demand: Demand, changed: () => void): Task => {
+      const recipe = (unwanted: AbortSignal): Promise<TaskRecipe> => recipes.of(placed, demand, commands => preparations.prepare(placed.sessionId, commands, unwanted))
+      return new Task(placed, { recipe, guardian, ports, warm, host, runDir, clock, log, changed })
+    }
+    const reconciler: Reconciler = new Reconciler({ record, link, makeTask, preparations, clock, log, beatMs, lost: why => giveUp(why) })
 
     subscriber.on('message', () => reconciler.wake())
     subscriber.on('ready', () => reconciler.wake()) // a wake may have been lost meanwhile
@@ -142,18 +146,14 @@ class Recipes {
     this.#expandable = Object.fromEntries(Object.entries(needs.env).filter(([name]) => !name.startsWith('SOA_')))
   }
 
-  async of (task: PlacedTask, demand: Demand): Promise<TaskRecipe> {
+  /** @param prepared resolves when what the service wants to be done on the node first has been done */
+  async of (task: PlacedTask, demand: Demand, prepared: (commands: NodeCommands) => Promise<void>): Promise<TaskRecipe> {
     const { services, sessions, settings, env } = this.#needs
     const [registered, session] = await Promise.all([services.get(demand.service, demand.version), sessions.get(task.sessionId)])
     const registration = parseRegistration(registered.config, registered.file, this.#expandable)
-    return recipe({
-      registered,
-      registration,
-      task,
-      settings: sessionSettings(settings, registration.broker, session?.settings ?? {}),
-      environment: demand.environment,
-      own: env
-    })
+    const facts = { registered, registration, task, settings: sessionSettings(settings, registration.broker, session?.settings ?? {}), environment: demand.environment, own: env }
+    await prepared(nodeCommands(facts))
+    return recipe(facts)
   }
 }
 

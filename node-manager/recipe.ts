@@ -7,6 +7,7 @@ import type { ServiceRegistration } from '../config/service-registration.ts'
 import type { Settings } from '../config/settings.ts'
 import type { PlacedTask } from '../store/redis-placement-scripts.ts'
 import type { RegisteredService } from '../store/service-registry.ts'
+import type { NodeCommands } from './preparations.ts'
 
 /** How one task is started. */
 export interface TaskRecipe {
@@ -69,6 +70,15 @@ export interface RecipeFacts {
   readonly environment: Readonly<Record<string, string>>
   /** The node manager's; five of them are passed on. */
   readonly own: Readonly<Record<string, string | undefined>>
+}
+
+/** What is run on the node beside the hosts of a session: in the environment of its hosts, without what belongs to one task. */
+export function nodeCommands (facts: RecipeFacts): NodeCommands {
+  const { registered, registration: { service }, settings } = facts
+  const { CCP_TASKINSTANCEID: _, CCP_TASKSYSTEMID: __, CCP_NUMCPUS: ___, CCP_COREIDS: ____, ...env } = environmentOf(facts)
+  const folder = dirname(registered.file)
+  // What the service needs may be what the command fetches.
+  return { prepare: service.prepareNodeCommandLine, release: service.releaseNodeCommandLine, timeoutMs: settings.nodeCommandTimeoutMs, env, cwd: existsSync(folder) ? folder : '/' }
 }
 
 /** All that a host gets of the node manager's environment: a list of what is let through, so that no secret has to be known to be held back. */

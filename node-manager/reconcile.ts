@@ -3,6 +3,7 @@ import type { Logger } from '../core/log.ts'
 import type { Demand } from '../store/placement-store.ts'
 import type { NodeRecord, RedisNodeLink, SyncAnswer } from '../store/redis-placement-node.ts'
 import type { PlacedTask } from '../store/redis-placement-scripts.ts'
+import type { Preparations } from './preparations.ts'
 import type { Task } from './task.ts'
 
 export interface ReconcileNeeds {
@@ -10,6 +11,8 @@ export interface ReconcileNeeds {
   readonly link: Pick<RedisNodeLink, 'register' | 'sync' | 'leave'>
   /** Makes a task; it is started by the caller. `changed` is called whenever its report is a new one. */
   readonly makeTask: (placed: PlacedTask, demand: Demand, changed: () => void) => Task
+  /** What was done on this node for sessions. */
+  readonly preparations: Pick<Preparations, 'sessions' | 'news' | 'settle' | 'close' | 'kill'>
   readonly clock: Clock
   readonly log: Logger
   readonly beatMs: number
@@ -58,6 +61,8 @@ export class Reconciler {
     await this.#say('ending')
     for (const task of this.tasks) task.cancel()
     await Promise.all(this.tasks.map(task => task.ended))
+    // Whoever has the name now may be preparing for the same sessions.
+    if (this.#epoch === undefined) this.#needs.preparations.kill(); else await this.#needs.preparations.close()
     await this.#stop()
     if (this.#epoch === undefined) return // fenced: registering just to say goodbye would fence whoever has the name now
     await this.#exchange().catch(err => this.#needs.log.warn({ err }, 'last reports not delivered'))
@@ -68,6 +73,7 @@ export class Reconciler {
   async kill (why: string): Promise<void> {
     this.#isLeaving = true
     for (const task of this.tasks) task.kill(why)
+    this.#needs.preparations.kill()
     await Promise.all(this.tasks.map(task => task.ended))
     await this.#stop()
   }
@@ -111,7 +117,7 @@ export class Reconciler {
   }
 
   async #exchange (): Promise<void> {
-    const { link, record, log } = this.#needs
+    const { link, record, preparations, log } = this.#needs
     this.#isWoken = false
     if (this.#epoch === undefined) {
       this.#epoch = await link.register(record)
@@ -119,7 +125,7 @@ export class Reconciler {
     }
     const reports = [...this.#tasks.values()].map(({ report }) => report).filter(report => this.#told.get(report.id) !== report)
     const strays = [...this.#strays.values()]
-    const answer = await link.sync(record.id, this.#epoch, [...reports, ...strays])
+    const answer = await link.sync(record.id, this.#epoch, [...reports, ...strays], preparations.sessions, preparations.news)
     for (const report of reports) this.#acknowledged(report)
     for (const { id } of strays) this.#strays.delete(id)
     if (answer.fenced) await this.#fenced(answer.takenBy); else this.#reconcile(answer)
@@ -147,7 +153,7 @@ export class Reconciler {
     this.wake()
   }
 
-  #reconcile ({ tasks, demands }: Extract<SyncAnswer, { fenced: false }>): void {
+  #reconcile ({ tasks, demands, over, isDraining }: Extract<SyncAnswer, { fenced: false }>): void {
     const { log, makeTask } = this.#needs
     const listed = new Set(tasks.map(({ id }) => id))
     for (const task of this.#tasks.values()) {
@@ -173,6 +179,8 @@ export class Reconciler {
         this.#stray(placed)
       }
     }
+    const busy = this.tasks.flatMap(task => task.isOver ? [] : [task.report.sessionId])
+    this.#needs.preparations.settle(over, isDraining, new Set(busy))
   }
 
   #stray (placed: PlacedTask): void {

@@ -1,7 +1,19 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, hostname } from 'node:os'
+import { join } from 'node:path'
 
 /** Slots that the node offers: as told (0: not told), else what the machine lets this process use. More than it has is allowed: services often wait. */
 export const coresOf = (told: number): number => told > 0 ? told : availableParallelism()
+
+/** Processor packages of this machine, as the kernel counts them; 1 where it does not say. */
+export function socketsHere (folder = '/sys/devices/system/cpu'): number {
+  const packages = new Set<string>()
+  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    const file = join(folder, name, 'topology/physical_package_id')
+    if (/^cpu\d+$/.test(name) && existsSync(file)) packages.add(readFileSync(file, 'utf8').trim())
+  }
+  return Math.max(1, packages.size)
+}
 
 /** The node's name, kept across restarts: as told, else the machine's. Letters, digits, `.`, `_` and `-`, at most 64. */
 export function nodeIdOf (told: string): string {

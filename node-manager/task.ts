@@ -8,6 +8,7 @@ import { machine, type Machine } from '../core/machine.ts'
 import type { PlacedTask } from '../store/redis-placement-scripts.ts'
 import type { Guardian } from './guardian.ts'
 import { HostProcess, type HostExit } from './host-process.ts'
+import { NodeUnfit } from './preparations.ts'
 import { accepting, hpcControllerPort, hpcPort, type Ports } from './port.ts'
 import type { TaskRecipe } from './recipe.ts'
 import { TASK } from './task.states.ts'
@@ -15,7 +16,7 @@ import type { WarmHosts } from './warm-hosts.ts'
 
 export interface TaskNeeds {
   /** How it is started; a refusal becomes the reason of its failure. */
-  readonly prepare: () => Promise<TaskRecipe>
+  readonly recipe: (unwanted: AbortSignal) => Promise<TaskRecipe>
   readonly guardian: Guardian
   readonly ports: Ports
   readonly warm: Pick<WarmHosts, 'take' | 'hold'>
@@ -68,6 +69,11 @@ export class Task {
 
   start (): void {
     this.#ended = this.#held().then(exit => this.#end(exit), (error: unknown) => {
+      if (error instanceof NodeUnfit) {
+        this.#why ??= error.message
+        this.#end({ ...error.exit }, true)
+        return
+      }
       const failed = error instanceof Error ? error : new Error(String(error))
       this.#end({ code: null, signal: null, stderr: '', error: failed })
     })
@@ -98,7 +104,9 @@ export class Task {
   }
 
   async #run (): Promise<HostExit> {
-    const recipe = await this.#needs.prepare()
+    const unwanted = this.#unwanted.signal
+    const recipe = await this.#needs.recipe(unwanted).catch(error => { if (unwanted.aborted) return undefined; throw error })
+    if (recipe === undefined) return { code: null, signal: null, stderr: '' }
     for (let tries = 1; ; tries++) {
       const exit = await this.#try(recipe)
       const inUse = this.#machine.state === 'Dispatching' && !this.#unwanted.signal.aborted && (exit.code === HOST_EXITS.addressInUse.code || SAYS_IN_USE.test(exit.stderr))
@@ -186,11 +194,11 @@ export class Task {
     if (spec !== undefined) rm(spec, { force: true }).catch(err => this.#needs.log.warn({ err }, 'host spec not removed'))
   }
 
-  #end (exit: HostExit): void {
+  #end (exit: HostExit, isNodeUnfit = false): void {
     this.#cancelGrace()
     const isReady = this.#machine.state !== 'Dispatching'
     const why = this.#why ?? reason(exit, isReady, this.#isOurHost)
-    this.#report = { ...this.#report, pid: this.#host?.pid, exit: { code: exit.code, signal: exit.signal, stderr: exit.stderr, why } }
+    this.#report = { ...this.#report, pid: this.#host?.pid, exit: { code: exit.code, signal: exit.signal, stderr: exit.stderr, why, ...(isNodeUnfit ? { isNodeUnfit } : {}) } }
     this.#machine.fire(exit.code === 0 && this.#why === undefined ? 'endedWell' : 'ended')
     this.#needs.changed()
   }

@@ -6,6 +6,7 @@ import { BROKER_CLIENT } from '../../broker/worker/broker-client.states.ts'
 import { TASK_REACTIONS } from '../../broker/worker/dispatcher-pool.ts'
 import { OUTCOMES } from '../../broker/worker/retry.ts'
 import { BROKER } from '../../broker/worker/session.states.ts'
+import { PREPARATION } from '../../node-manager/preparation.states.ts'
 import { TASK } from '../../node-manager/task.states.ts'
 import { CLIENT_FRAMES, SERVER_FRAMES } from '../../wire/framing/frames.states.ts'
 
@@ -16,6 +17,7 @@ const MACHINES: ReadonlyArray<readonly [title: string, file: string, table: Stat
   ['The broker of a session', 'broker/worker/session.states.ts', BROKER],
   ['A broker client', 'broker/worker/broker-client.states.ts', BROKER_CLIENT],
   ['A task on its node', 'node-manager/task.states.ts', TASK],
+  ['What a node has done for a session', 'node-manager/preparation.states.ts', PREPARATION],
   ['What a net.tcp client sends', 'wire/framing/frames.states.ts', CLIENT_FRAMES],
   ['What a net.tcp server sends', 'wire/framing/frames.states.ts', SERVER_FRAMES],
 ]
