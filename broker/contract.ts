@@ -27,7 +27,8 @@ import type { TaskInfo } from '../store/placement-store.ts'
  *
  * Errors: `application/problem+json`, the same object as REST gives (surface.md): `{title, status, detail, code?, name, setting?, limit?, value?}`.
  */
-export interface WorkerStatus { workerId: string, pid: number, sessions: string[], rssBytes: number }
+/** `isAlone`: it serves, or has served, a session with a custom broker. */
+export interface WorkerStatus { workerId: string, pid: number, sessions: string[], rssBytes: number, isAlone: boolean }
 
 /** [broker-behaviour] 9.1: total = processed + processing + queued, outstanding = total − processed − purgedTotal + purgedProcessed. */
 export interface Counters {

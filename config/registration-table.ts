@@ -81,7 +81,7 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
     '@addressing': ours('free, hpc', 'free', 'port of the host: a free one, or HPC Pack\'s (9100 + number of the task\'s first core)'),
     '@scheme': ours('http, net.tcp', 'http', 'Customize: what the program speaks; with net.tcp at the path of HPC Pack\'s hosts, /job/task/_defaultEndpoint')
   },
-  [BROKER]: { monitor: used('', '', 'any session setting may stand here'), services: warned('where brokers listen is said when the head is started (soa head --http)'), loadBalancing: used('', '', 'any session setting may stand here'), customBroker: warned('custom brokers are not there yet: the session runs with the stock broker') },
+  [BROKER]: { monitor: used('', '', 'any session setting may stand here'), services: warned('where brokers listen is said when the head is started (soa head --http)'), loadBalancing: used('', '', 'any session setting may stand here'), customBroker: used('', '', 'a custom broker: a class, or a program') },
   [`${BROKER}/monitor`]: {
     ...settings('clientIdleTimeout', 'clientConnectionTimeout', 'sessionIdleTimeout', 'messageThrottleStartThreshold', 'messageThrottleStopThreshold', 'allocationAdjustInterval', 'clientBrokerHeartbeatInterval', 'clientBrokerHeartbeatRetryCount'),
     '@loadSamplingInterval': warned('counters are counted as things happen, not sampled', 'ms'),
@@ -97,8 +97,13 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
     '@endpointNotFoundRetryCountLimit': warned('HPC Pack does not use it either', 'tries'),
     '@maxConnectionCountPerAzureProxy': warned('there are no Azure proxies', 'connections')
   },
-  [`${BROKER}/customBroker`]: { '@executive': warned('custom brokers are not there yet', 'path'), environmentVariables: warned('custom brokers are not there yet') },
-  [`${BROKER}/customBroker/environmentVariables`]: { add: warned('custom brokers are not there yet') },
+  [`${BROKER}/customBroker`]: {
+    '@class': ours('path', '', 'module (.js or .mjs) whose default export is the class of the custom broker; it lies on the machines of heads. Relative to the file, expanded like assembly'),
+    '@executive': used('path', '', 'a program, one per session, started by the broker; with a slash relative to the file, without one looked for on PATH'),
+    '@arguments': ours('text', '', 'its arguments, split at blanks; "…" holds blanks together'),
+    environmentVariables: used('', '', 'variables of the program')
+  },
+  [`${BROKER}/customBroker/environmentVariables`]: { add: used('', '', 'one variable') },
   [`${BROKER}/customBroker/environmentVariables/add`]: VARIABLE,
   [SESSION]: { debugMode: warned('a session always has tasks of its own; to try a service by hand start its host and call it') },
   [`${SESSION}/debugMode`]: { '@enabled': warned('as debugMode', 'true, false'), eprList: warned('as debugMode') },

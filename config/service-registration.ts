@@ -55,7 +55,16 @@ export interface ServiceRegistration {
   }
   /** Session settings that the file sets (monitor, loadBalancing, and sizes and timeouts of service): the middle layer of `sessionSettings`. */
   readonly broker: Partial<Settings>
-  readonly customBroker?: { readonly executive: string, readonly environmentVariables: Readonly<Record<string, string>> } | undefined
+  /** One of `class` and `executive` is empty. */
+  readonly customBroker?: {
+    /** Ours: absolute path of a module whose default export is a custom broker class (broker/custom-broker.ts). */
+    readonly class: string
+    /** HPC Pack's: a program, one per session. With a slash: absolute path; without: found on the head's PATH. */
+    readonly executive: string
+    /** Ours: of the program. */
+    readonly arguments: readonly string[]
+    readonly environmentVariables: Readonly<Record<string, string>>
+  } | undefined
   readonly warnings: readonly string[]
 }
 
@@ -108,8 +117,8 @@ function parse (xml: string, file: string, env: Environment, refuse: (why: strin
   for (const name of ['monitor', 'loadBalancing']) readSettingsOf(broker.child(name), warnings, settings)
   for (const address of broker.child('services').child('brokerServiceAddresses').children('add')) checkAddress(address)
   const custom = broker.child('customBroker')
-  const customBroker = custom.isAbsent ? undefined : { executive: beside(file, custom.expanded('executive')), environmentVariables: readEnvironment(custom, refuse) }
-  for (const idle of ['services', 'customBroker']) broker.idle(idle)
+  const customBroker = custom.isAbsent ? undefined : readCustomBroker(custom, file, refuse)
+  broker.idle('services')
   const limits = readBindings(open(root.take(SERVICE_MODEL), SERVICE_MODEL), warnings)
   const session = open(root.take(SESSION), SESSION)
   for (const section of [root, registration, service, broker, session]) section.finish()
@@ -165,7 +174,7 @@ function readHost (host: Section, file: string, warnings: string[], refuse: (why
     hostType: hostType === 'Customize' ? 'Customize' as const : 'Standard' as const,
     // A name without a slash is a program of the machine (python3): looked for on PATH, as a shell does.
     exeFileName: exeFileName.includes('/') ? beside(file, exeFileName) : exeFileName,
-    arguments: [...host.expanded('arguments').matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? ''),
+    arguments: splitArguments(host.expanded('arguments')),
     addressing: host.oneOf('addressing', ['free', 'hpc'], 'free'),
     scheme: host.oneOf('scheme', ['http', 'net.tcp'], 'http')
   }
@@ -173,6 +182,24 @@ function readHost (host: Section, file: string, warnings: string[], refuse: (why
   if (hostType === 'Customize' && exeFileName === '') refuse(`${REGISTRATION}/host has hostType="Customize" and no exeFileName`)
   return read
 }
+
+function readCustomBroker (custom: Section, file: string, refuse: (why: string) => never): NonNullable<ServiceRegistration['customBroker']> {
+  const executive = custom.expanded('executive')
+  const module = custom.expanded('class')
+  if (executive !== '' && module !== '') refuse(`${custom.path} has class and executive; a session has one custom broker`)
+  if (executive === '' && module === '') refuse(`${custom.path} has neither class, the module of a custom broker, nor executive, a program`)
+  const read = {
+    class: beside(file, module),
+    executive: executive.includes('/') ? beside(file, executive) : executive,
+    arguments: splitArguments(custom.expanded('arguments')),
+    environmentVariables: readEnvironment(custom, refuse)
+  }
+  custom.finish()
+  return read
+}
+
+/** Split at blanks; "…" holds blanks together. */
+const splitArguments = (text: string): string[] => [...text.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
 
 /** Any session setting may stand in monitor or loadBalancing: HPC Pack's under its name, ours too. */
 function readSettingsOf (section: Section, warnings: string[], into: Record<string, number | string | boolean>): void {

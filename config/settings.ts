@@ -4,7 +4,7 @@
  * scope: `process` settings belong to a process and come from its flags, environment (SOA_…) or file; `session` settings have a default there and can
  * be overridden by the service's registration file and then by the session itself (`--set name=value`), in this order.
  */
-export type Unit = 'ms' | 'tries' | 'messages' | 'bytes' | 'levels' | 'sessions' | 'workers' | 'hosts' | 'cores' | 'port' | 'text' | 'flag' | 'units'
+export type Unit = 'ms' | 'tries' | 'messages' | 'bytes' | 'levels' | 'sessions' | 'workers' | 'hosts' | 'cores' | 'port' | 'text' | 'flag' | 'units' | 'replicas'
 
 /** The commands that start or call something; a process setting says which of them read it. */
 export type Reader = 'up' | 'head' | 'node' | 'client'
@@ -56,6 +56,8 @@ export const SETTINGS = {
   taskFateTimeoutMs: { default: 5000, unit: 'ms', scope: 'session', says: 'a broken connection is judged when it is known how the task ended, at the latest after this long' },
   maxUncountedTries: { default: 10, unit: 'tries', scope: 'session', says: 'times that a request may lose its service instance without that being held against it (node lost, task canceled or preempted, not its turn yet when the host died) before it is given up; 0: no limit' },
   maxDeadLetters: { default: 1000, unit: 'messages', scope: 'session', max: 10_000, says: 'requests that were given up and are kept with their tries, to be looked at and run again; the oldest go. 0: none are kept' },
+  hookTimeoutMs: { default: 30_000, unit: 'ms', scope: 'session', min: 100, says: 'a hook of a custom broker that has not returned after this long ends its session' },
+  maxStateBytes: { default: 1_048_576, unit: 'bytes', scope: 'session', says: 'names and values of a custom broker\'s durable map, as JSON' },
   maxSessionBytes: { default: 0, unit: 'bytes', scope: 'session', says: 'stored requests and responses of one session above which new requests are refused with StorageSpaceNotSufficient; 0: no limit of its own' },
   // Processes: where they listen, what they call, what they keep
   head: { default: 'http://127.0.0.1:8080', unit: 'text', scope: 'process', by: ['client'], says: 'the head that a command or a client talks to' },
@@ -72,12 +74,13 @@ export const SETTINGS = {
   advertise: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'HOST[:PORT], or a URL, that clients are told to call; empty: the host that the caller used' },
   trustedProxies: { default: '', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'proxies whose Forwarded and X-Forwarded-Proto, -Host, -Port and -Prefix are believed: addresses and networks (10.0.0.0/8), separated by commas; loopback: those of this machine; empty: nobody' },
   insecure: { default: false, unit: 'flag', scope: 'process', by: ['up', 'head', 'node'], says: 'allow an address other than loopback although nobody is asked who they are' },
-  redis: { default: '', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], says: 'redis://, rediss:// or the path of a Unix socket; empty: `soa up` runs a Redis of its own' },
+  redis: { default: '', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], says: 'redis://, rediss://, sentinel://host:port,host:port/masterName or the path of a Unix socket; empty: `soa up` runs a Redis of its own' },
   redisPrefix: { default: 'soa', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], says: 'first part of every key in Redis; one for each cluster that shares a Redis' },
   dataDir: { default: '', unit: 'text', scope: 'process', by: ['up'], says: 'what `soa up` keeps; empty: $XDG_STATE_HOME/soa-broker, else ~/.local/state/soa-broker' },
   runDir: { default: '', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], says: 'sockets and lock files; empty: $XDG_RUNTIME_DIR/soa-broker, else a folder of this user in the temporary folder' },
   logLevel: { default: 'info', unit: 'text', scope: 'process', by: ['up', 'head', 'node'], oneOf: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], says: 'least grave log line that is written to stderr' },
   durability: { default: 'disk', unit: 'text', scope: 'process', by: ['up', 'head'], oneOf: ['process', 'disk', 'replicas'], says: 'what an answered Flush or EndRequests of a durable session is safe against: kill -9 of all but Redis; also kill -9 of Redis and power loss; also loss of the primary Redis' },
+  replicas: { default: 1, unit: 'replicas', scope: 'process', by: ['up', 'head'], min: 1, max: 16, says: 'durability replicas: so many replicas of Redis have whatever was acknowledged; with fewer than all of them, one that lags may be made the primary' },
   storeTimeoutMs: { default: 30_000, unit: 'ms', scope: 'process', by: ['up', 'head', 'node'], min: 100, says: 'Redis away for longer than this: the call that needs it is refused with StorageServiceNotAvailble' },
   maxSessions: { default: 1000, unit: 'sessions', scope: 'process', by: ['up', 'head'], min: 1, max: 100_000, says: 'sessions open at once; one more is refused with Broker_TooManyBrokerRunning' },
   workerPoolSize: { default: 1, unit: 'workers', scope: 'process', by: ['up', 'head'], max: 64, says: 'broker workers started ahead of need (HPC Pack: BrokerPoolSize, default)' },

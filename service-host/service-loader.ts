@@ -1,11 +1,10 @@
 /** The user's module → one function per operation. Everything that is missing or wrong is found here, before the host listens. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { register } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { SoaError } from '../core/errors.ts'
 import type { HostExitName } from '../core/host-exits.ts'
+import { knowOwnPackage } from '../core/own-package.ts'
 import type { WsdlDocument, WsdlOperation } from '../wsdl/document.ts'
 import type { ServiceContext } from './service-context.ts'
 
@@ -41,7 +40,7 @@ function methodOf (object: unknown, name: string): ((...args: unknown[]) => unkn
 export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'services'>, operations: readonly WsdlOperation[], type = ''): Promise<ReadonlyMap<string, Method>> {
   let service: unknown
   try {
-    await knowOwnPackage(file)
+    await knowOwnPackage(file, 'soa-broker/service', new URL('index.js', import.meta.url))
     const module = await import(pathToFileURL(file).href) as Record<string, unknown>
     const named = type.slice(type.lastIndexOf('.') + 1)
     service = (named !== '' && Object.hasOwn(module, named) ? module[named] : module.default) ?? module
@@ -62,18 +61,6 @@ export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'servi
   }
   if (missing.length > 0) throw new ServiceUnusable('contractUnmet', `module ${file} has no method ${missing.join(', ')}, which the contract ${operations[0]?.portType ?? ''} asks for`)
   return methods
-}
-
-/** `soa-broker/…` in a service's module means this very package, wherever the module lies: a service needs no installation of its own. */
-async function knowOwnPackage (file: string): Promise<void> {
-  // Hooks cost a thread and some 30 ms, so only a module that speaks of the package gets them.
-  const text = await readFile(file, 'utf8').catch(() => '') // a file that is not there is the import's to tell of
-  if (!text.includes('soa-broker/')) return
-  const own = new URL('index.js', import.meta.url).href
-  const hooks = `export async function resolve (specifier, context, next) {
-    return specifier === 'soa-broker/service' ? { url: ${JSON.stringify(own)}, shortCircuit: true } : next(specifier, context)
-  }`
-  register(`data:text/javascript,${encodeURIComponent(hooks)}`)
 }
 
 /** node-soap's shape. Its methods answer by a callback (`(result)` or `(error, result)`), by a promise, or by returning a value. */

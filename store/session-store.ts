@@ -22,6 +22,8 @@ export interface SessionRecord {
   readonly coresPerUnit?: number | undefined
   readonly unitType?: UnitType | undefined
   readonly canPreempt?: boolean | undefined
+  /** It has a custom broker: its worker serves no other session. */
+  readonly isAlone?: boolean | undefined
   /** Overrides by setting name, as config/settings.ts names them. */
   readonly settings: Readonly<Record<string, number | string | boolean>>
   /** Given to the service host's environment. */

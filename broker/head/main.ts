@@ -114,7 +114,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     const headSocket = await prepareRunDir(runDir)
     const timeoutMs = settings.storeTimeoutMs
     const redis = life.own(await openRedis(redisUrl, { log, timeoutMs, name: 'soa head' }), closeRedis)
-    await checkDurable(redis, settings.durability as Level)
+    await checkDurable(redis, settings.durability as Level, settings.replicas)
     const bullRedis = life.own(await openRedis(redisUrl, { log, timeoutMs, kind: 'bullmq', name: 'soa head jobs' }), closeRedis)
     const stored = { redis, prefix, log, timeoutMs, clock }
     const sessions = new RedisSessionStore(stored)
@@ -147,7 +147,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       machine,
       runDir,
       limits: { ...settings, workerReadyTimeoutMs: WORKER_READY_MS },
-      onDeath: (workerId, why) => raising.workerDied(workerId, why),
+      onDeath: (workerId, why, words) => raising.workerDied(workerId, why, words),
       clock,
       log: room('workers')
     })

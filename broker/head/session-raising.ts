@@ -3,7 +3,7 @@ import { isSoaError, SoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { DemandBoard } from '../../store/placement-store.ts'
 import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
-import type { SessionView } from '../contract.ts'
+import type { LastWords, SessionView } from '../contract.ts'
 import type { Membership } from './membership.ts'
 import { after, canBeRaised, statesWith, whyNotServed } from './session.states.ts'
 import { Shared, type Turns } from './turns.ts'
@@ -100,12 +100,12 @@ export class SessionRaising {
     let last: unknown
     let from = record.worker
     for (let tried = 0; tried < TRIES; tried++) {
-      const worker = await pool.take(sessionId)
+      const worker = await pool.take(sessionId, record.isAlone)
       try {
         // A worker that died while it started a new session may have taken its queues already; nothing is in them yet.
         if (tried > 0 && isNew(record) && record.durable) await purgeQueues(sessionId)
         const mine = await sessions.update(sessionId, { worker: worker.id }, { worker: from, state: statesWith('served') })
-        if (mine === undefined) throw new SoaError('Broker_BrokerUnavailable', { sessionId }) // another head was faster, or it is gone: the caller looks again
+        if (mine === undefined) throw await this.#whyNotMine(sessionId) // another head was faster, or it is gone: the caller looks again
         from = worker.id
         const view = await this.#order(worker, mine)
         await sessions.update(sessionId, { state: after(mine.state, 'served') ?? mine.state, brokerUniqueId: view.brokerUniqueId, why: undefined }, { worker: worker.id, state: [mine.state] })
@@ -129,10 +129,11 @@ export class SessionRaising {
   }
 
   /** A worker is gone: its durable sessions are raised elsewhere, its interactive ones have failed. Keeps at it while the store is away. */
-  async workerDied (workerId: string, why: string): Promise<void> {
+  async workerDied (workerId: string, why: string, words?: LastWords): Promise<void> {
     const { sessions, turns, log } = this.#needs
     await this.#keepAt('sessions of an ended worker', async () => {
       for (const record of await sessions.ofWorker(workerId)) {
+        if (words?.sessionId === record.sessionId) { await this.#failed(record, workerId, words.why); continue }
         if (record.state === 'Starting' && turns.isTaken(record.sessionId)) continue // whoever starts it notices, and tries another worker
         await this.#orphaned(record.sessionId, workerId, why)
         if (canBeRaised(record) && record.state !== 'Canceled') void this.#raiseBehind(record.sessionId).catch(err => log.error({ sessionId: record.sessionId, err }, 'session is not raised; the next call tries again'))
@@ -244,6 +245,21 @@ export class SessionRaising {
     if (changed === undefined) return
     log[record.durable ? 'warn' : 'error']({ sessionId, workerId, why, state }, 'session lost its worker')
     if (!record.durable) await demand.remove(sessionId, { forget: true }) // its queues were in that process: nothing can be computed for it any more
+  }
+
+  /** It took its worker down by itself: raised again it would do so again. What is stored stays. */
+  async #failed ({ sessionId, state }: SessionRecord, workerId: string, why: string): Promise<void> {
+    const { sessions, demand, pool, log } = this.#needs
+    pool.release(workerId, sessionId)
+    const changed = await sessions.update(sessionId, { state: 'Failed', worker: undefined, why }, { worker: workerId, state: [state] })
+    if (changed === undefined) return
+    log.error({ sessionId, workerId, why }, 'session failed, and its worker with it')
+    await demand.remove(sessionId)
+  }
+
+  async #whyNotMine (sessionId: string): Promise<SoaError> {
+    const now = await this.#needs.sessions.get(sessionId)
+    return now?.state === 'Failed' ? whyNotServed(now) : new SoaError('Broker_BrokerUnavailable', { sessionId })
   }
 
   async #raiseBehind (sessionId: string): Promise<void> {

@@ -41,7 +41,8 @@ export async function sessionRecord (request: SessionRequest, services: ServiceR
   const wishes = readWishes(request)
   const service = await services.get(request.service, request.version)
   if (wishesForNodes(wishes)) refuseUnlessPossible(wishes, await nodes())
-  settingsFor(service, settings, defaults) // throws what does not fit, layer by layer, as the worker would
+  const registration = parseRegistration(service.config, service.file)
+  sessionSettings(defaults, registration.broker, settings) // throws what does not fit, layer by layer, as the worker would
   return {
     service: service.name,
     version: service.version,
@@ -52,6 +53,7 @@ export async function sessionRecord (request: SessionRequest, services: ServiceR
     settings,
     environment,
     ...wishes,
+    ...(registration.customBroker === undefined ? {} : { isAlone: true }),
     state: 'Starting',
     createdAt: new Date(now).toISOString()
   }

@@ -4,6 +4,8 @@ import { Lifetime } from '../../core/lifetime.ts'
 import type { Logger } from '../../core/log.ts'
 import type { WorkerDirectory, WorkerRecord } from '../../store/session-store.ts'
 import type { FarWorkers } from './far-workers.ts'
+import type { LastWords } from '../contract.ts'
+import { takeLastWords } from './last-words.ts'
 import { removeStaleSockets } from './stale-sockets.ts'
 import type { PeerSocket } from '../../transport/peer.ts'
 import { isUnreachable, WorkerLink } from './worker-link.ts'
@@ -34,7 +36,7 @@ export interface WorkerPoolNeeds {
   runDir: string
   limits: { workerPoolSize: number, sessionsPerWorker: number, workerClaimTimeoutMs: number, workerReadyTimeoutMs: number }
   /** Its sessions are served by nobody any more. Not awaited; what it throws is logged. */
-  onDeath: (workerId: string, why: string) => Promise<void>
+  onDeath: (workerId: string, why: string, words: LastWords | undefined) => Promise<void>
   clock: Clock
   log: Logger
 }
@@ -49,6 +51,8 @@ interface Member extends Worker {
   readonly promised: Set<string>
   /** Asked to stop: gets nothing new. */
   isLeaving: boolean
+  /** Its session has a custom broker: it gets no other one, and ends with it. */
+  isAlone: boolean
   /** Claims in a row without an answer. */
   missed: number
   /** Claims in a row that found it without a session. */
@@ -88,14 +92,15 @@ export class WorkerPool {
     void this.#claimOnAndOn()
   }
 
-  /** A worker with room, in which `sessionId` has a place from now on. Waits for one to start; `TimeoutToGetBrokerWorkerProcess` after `workerReadyTimeoutMs`. */
-  async take (sessionId: string): Promise<Worker> {
+  /** A worker with room, in which `sessionId` has a place from now on, for itself when `isAlone`. Waits for one to start; `TimeoutToGetBrokerWorkerProcess` after `workerReadyTimeoutMs`. */
+  async take (sessionId: string, isAlone = false): Promise<Worker> {
     const { workerReadyTimeoutMs } = this.#needs.limits
     const until = this.#needs.clock.now() + workerReadyTimeoutMs
     for (;;) {
       this.#draining.signal.throwIfAborted()
-      const free = this.#withRoom()
+      const free = this.#withRoom(isAlone)
       if (free !== undefined) {
+        free.isAlone = isAlone
         free.promised.add(sessionId)
         free.idleFor = 0
         this.#refill()
@@ -120,6 +125,8 @@ export class WorkerPool {
     if (member === undefined) return
     member.promised.delete(sessionId)
     if (member.sessions.has(sessionId)) member.sessions = new Set([...member.sessions].filter(id => id !== sessionId))
+    // What its custom broker has left in the process is not for another one.
+    if (member.isAlone && member.isOurs && load(member) === 0) void this.#stop(member)
   }
 
   /** The worker, if it lives on this machine, where one that is not known yet is adopted, or on another one with a living head. */
@@ -190,8 +197,8 @@ export class WorkerPool {
   get #isDraining (): boolean { return this.#draining.signal.aborted }
 
   // Fullest first, so that others stay without a session and can be given back.
-  #withRoom (): Member | undefined {
-    const free = [...this.#members.values()].filter(member => isFit(member) && load(member) < this.#needs.limits.sessionsPerWorker)
+  #withRoom (isAlone: boolean): Member | undefined {
+    const free = [...this.#members.values()].filter(member => isFit(member) && load(member) < (isAlone ? 1 : this.#needs.limits.sessionsPerWorker))
     return free.sort((a, b) => load(b) - load(a))[0]
   }
 
@@ -279,7 +286,7 @@ export class WorkerPool {
     if (known !== undefined) return known
     if (!isWorkerAlive(pid, id)) { await this.#needs.directory.remove(id); return undefined }
     const member: Member = {
-      id, pid, socket, netTcp, control, link: new WorkerLink(control), isOurs: control.startsWith(`${this.#needs.runDir}/`), sessions: new Set(), promised: new Set(), isLeaving: false, missed: 0, idleFor: 0
+      id, pid, socket, netTcp, control, link: new WorkerLink(control), isOurs: control.startsWith(`${this.#needs.runDir}/`), sessions: new Set(), promised: new Set(), isLeaving: false, isAlone: false, missed: 0, idleFor: 0
     }
     this.#members.set(id, member)
     await this.#claim(member)
@@ -305,6 +312,7 @@ export class WorkerPool {
       const status = await member.link.claim(this.#needs.head, this.#needs.headSocket)
       member.missed = 0
       member.sessions = new Set(status.sessions)
+      member.isAlone ||= status.isAlone
       member.idleFor = load(member) === 0 ? member.idleFor + 1 : 0
     } catch (error) {
       if (this.#life.signal.aborted || !this.#members.has(member.id)) return
@@ -326,7 +334,9 @@ export class WorkerPool {
 
   /** Gives back what was started for a burst: workers without a session for two rounds, beyond the warm ones. */
   #trim (): void {
-    const idle = [...this.#members.values()].filter(member => member.isOurs && !member.isLeaving && member.idleFor >= 2)
+    const ours = [...this.#members.values()].filter(member => member.isOurs && !member.isLeaving)
+    for (const member of ours) if (member.isAlone && load(member) === 0) void this.#stop(member)
+    const idle = ours.filter(member => !member.isLeaving && member.idleFor >= 2)
     for (const member of idle.slice(this.#needs.limits.workerPoolSize)) void this.#stop(member)
   }
 
@@ -356,13 +366,13 @@ export class WorkerPool {
     member.link.close().catch(failed('closing the link to an ended worker failed'))
     directory.remove(id).catch(failed('an ended worker is still in the directory'))
     if (member.isOurs) this.#clear()
-    onDeath(id, why).catch(failed('sessions of an ended worker were not looked after'))
+    onDeath(id, why, takeLastWords(member.control)).catch(failed('sessions of an ended worker were not looked after'))
     this.#refill()
   }
 }
 
 /** May be given sessions. A worker of another run folder is its own head's to fill, for that head stops it when it stops. */
-const isFit = (member: Member): boolean => member.isOurs && !member.isLeaving && member.missed === 0
+const isFit = (member: Member): boolean => member.isOurs && !member.isLeaving && !member.isAlone && member.missed === 0
 
 const load = (member: Member): number => {
   let sum = member.sessions.size

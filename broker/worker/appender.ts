@@ -1,27 +1,31 @@
-import type { StoredRequest } from '../../store/message-store.ts'
+import type { StateChange, StoredRequest } from '../../store/message-store.ts'
+import { changesOf, type ChangesSource } from './changes.ts'
 
-interface Waiting { row: StoredRequest, done: () => void, failed: (error: unknown) => void }
+interface Waiting { row: StoredRequest, changes: readonly StateChange[] | undefined, done: () => void, failed: (error: unknown) => void }
 
 /**
  * Writes one client's requests to the store in order of seq: one append outstanding, and the next batch is what arrived meanwhile.
  * Its bound is the number of senders: each waits for its own append, and the listener bounds the bytes being received.
  */
 export class Appender {
-  readonly #append: (batch: StoredRequest[]) => Promise<void>
+  readonly #append: (batch: StoredRequest[], changes?: readonly StateChange[]) => Promise<void>
+  readonly #source: ChangesSource | undefined
   readonly #maxBatch: number
   readonly #maxBatchBytes: number
   #waiting: Waiting[] = []
   #writing: Promise<void> | undefined
 
-  constructor (append: (batch: StoredRequest[]) => Promise<void>, limits = { maxBatch: 1000, maxBatchBytes: 8 * 1024 * 1024 }) {
+  /** @param source changes of a custom broker's state that go with any batch */
+  constructor (append: (batch: StoredRequest[], changes?: readonly StateChange[]) => Promise<void>, source?: ChangesSource, limits = { maxBatch: 1000, maxBatchBytes: 8 * 1024 * 1024 }) {
     this.#append = append
+    this.#source = source
     this.#maxBatch = limits.maxBatch
     this.#maxBatchBytes = limits.maxBatchBytes
   }
 
-  append (row: StoredRequest): Promise<void> {
+  append (row: StoredRequest, changes?: readonly StateChange[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ row, done: resolve, failed: reject })
+      this.#waiting.push({ row, changes, done: resolve, failed: reject })
       this.#writing ??= this.#write()
     })
   }
@@ -45,10 +49,13 @@ export class Appender {
     await new Promise<void>(resolve => setImmediate(resolve))
     while (this.#waiting.length > 0) {
       const batch = this.#next()
+      let changes: StateChange[] | undefined
       try {
-        await this.#append(batch.map(waiting => waiting.row))
+        changes = changesOf(batch, this.#source)
+        await this.#append(batch.map(waiting => waiting.row), changes)
         for (const waiting of batch) waiting.done()
       } catch (error) {
+        if (changes !== undefined) this.#source?.giveBack(changes)
         for (const waiting of batch) waiting.failed(error)
       }
     }

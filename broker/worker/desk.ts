@@ -1,10 +1,12 @@
 import { isSoaError } from '../../core/errors.ts'
 import { sleep, type Clock } from '../../core/clock.ts'
+import type { StateChange } from '../../store/message-store.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
 import { retryOperationFault } from '../../wire/soap/fault.ts'
 import type { BrokerClient } from './broker-client.ts'
 import type { ClientQueue } from './client-queue.ts'
 import type { SessionCounters } from './counters.ts'
+import type { CustomWork } from './custom-work.ts'
 import type { Desk } from './dispatcher.ts'
 import type { BrokerRequest, RequestQueue } from './request-queue.ts'
 import type { Settler } from './settler.ts'
@@ -18,6 +20,7 @@ interface Needs {
   /** The operation's request action for a response; from the request, or by its body element. */
   requestAction: (request: Envelope) => string
   resendLimit: number
+  custom?: Pick<CustomWork, 'respond' | 'room'> | undefined
   clock: Clock
   /** Aborted when the session ends. */
   signal: AbortSignal
@@ -47,10 +50,10 @@ export function sessionDesk (needs: Needs): Desk {
   }
 
   /** A store that is away or full for a while keeps the answer waiting here; the dispatchers stop when there is no room. */
-  async function store (queue: ClientQueue, request: BrokerRequest, response: Envelope, isFault: boolean, requestAction: string): Promise<void> {
+  async function store (queue: ClientQueue, request: BrokerRequest, response: Envelope, isFault: boolean, requestAction: string, changes?: readonly StateChange[]): Promise<void> {
     for (;;) {
       try {
-        await queue.complete(request, response, isFault, requestAction)
+        await queue.complete(request, response, isFault, requestAction, changes)
         clientOf(request.clientKey)?.settled()
         return
       } catch (error) {
@@ -61,40 +64,57 @@ export function sessionDesk (needs: Needs): Desk {
     }
   }
 
-  async function complete (request: BrokerRequest, answer: Envelope | undefined, isFault: boolean): Promise<void> {
+  /** A custom broker may change the response before anybody has it. */
+  async function respond (custom: Pick<CustomWork, 'respond'>, queue: ClientQueue | undefined, request: BrokerRequest, answer: Envelope, fault: boolean, requestAction: string): Promise<void> {
+    const { response, isFault, changes } = await custom.respond(request, answer, fault)
+    if (request.answer !== undefined) reply(request, response, isFault)
+    else if (queue !== undefined && owned(request) === queue) await store(queue, request, response, isFault, requestAction, changes)
+  }
+
+  function reply (request: BrokerRequest, response: Envelope, isFault: boolean): void {
+    counters.processed++
+    counters.directlyReplied++
+    counters.replyFetched++
+    if (isFault) counters.faulted++
+    request.answer?.(response, isFault)
+  }
+
+  async function complete (request: BrokerRequest, answer: Envelope | undefined, isFault: boolean, isMade = false, changes?: readonly StateChange[]): Promise<void> {
+    if (request.isPart === true) { request.answer?.(answer ?? emptyReply(request.envelope as Envelope), isFault); return }
     counters.processing--
     const queue = owned(request)
     if (request.answer === undefined && queue === undefined) return // purged meanwhile
     const sent = request.envelope as Envelope
     const requestAction = needs.requestAction(sent)
-    // One-way: an empty response, so that counts and the end mark come out as for any other request.
-    const reply: Envelope = answer ?? { ...sent, action: `${requestAction}Response`, otherHeaders: [], prefixesInScope: [], body: new Uint8Array() }
-    const response: Envelope = { ...reply, relatesTo: sent.messageId, userData: sent.userData, clientId: undefined }
-    if (request.answer !== undefined) {
-      counters.processed++
-      counters.directlyReplied++
-      if (isFault) counters.faulted++
-      request.answer(response, isFault)
+    const response: Envelope = { ...answer ?? emptyReply({ ...sent, action: requestAction }), relatesTo: sent.messageId, userData: sent.userData, clientId: undefined }
+    const tell = (error: unknown): void => { if (!needs.signal.aborted) failed(error) }
+    if (needs.custom !== undefined && !isMade) {
+      respond(needs.custom, queue, request, response, isFault, requestAction).catch(tell)
+      await needs.custom.room()
       return
     }
+    if (request.answer !== undefined) { reply(request, response, isFault); return }
     if (queue === undefined) return
-    store(queue, request, response, isFault, requestAction).catch(error => { if (!needs.signal.aborted) failed(error) })
+    store(queue, request, response, isFault, requestAction, changes).catch(tell)
     await settler.room()
   }
 
   return {
     requests,
     load,
-    started () { counters.processing++ },
+    started (request) { if (request.isPart !== true) counters.processing++ },
     complete,
     async giveUp (request, why, taskId) {
       const sent = request.envelope
-      if (sent === undefined) { counters.processing--; return } // purged meanwhile
+      if (sent === undefined) { if (request.isPart !== true) counters.processing--; return } // purged meanwhile
       await complete(request, retryOperationFault(sent, { reason: why, retryCount: needs.resendLimit + 1, lastFailedServiceId: taskId }), true)
     },
     putBack (request) {
-      counters.processing--
+      if (request.isPart !== true) counters.processing--
       if (request.answer !== undefined || owned(request) !== undefined) requests.putBack(request)
     },
   }
 }
+
+/** One-way: an empty response, so that counts and the end mark come out as for any other request. */
+export const emptyReply = (sent: Envelope): Envelope => ({ ...sent, action: `${sent.action}Response`, otherHeaders: [], prefixesInScope: [], body: new Uint8Array() })

@@ -1,9 +1,13 @@
+import { cutText } from '../../core/cut-text.ts'
 import { sleep, within, type Clock } from '../../core/clock.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
+import type { FailedTry } from '../../store/dead-letters.ts'
+import type { StateChange } from '../../store/message-store.ts'
 import type { TaskInfo } from '../../store/placement-store.ts'
+import { CallsInHand, type Call } from './calls-in-hand.ts'
 import { hostFailureText } from './host-failure.ts'
 import type { BrokerRequest, RequestQueue } from './request-queue.ts'
-import { judge, type Outcome } from './retry.ts'
+import { judge, OUTCOMES, REPLIES, type Outcome, type Verdict } from './retry.ts'
 import type { InstanceResult, ServiceInstance } from './service-instance.ts'
 import { Signal } from './signal.ts'
 
@@ -18,9 +22,14 @@ export interface Desk {
   readonly requests: RequestQueue
   /** Reads the request's envelope if it is only in the store. False: it is gone (purged), skip it. */
   load (request: BrokerRequest): Promise<boolean>
-  started (request: BrokerRequest): void
-  /** The answer is kept (or sent on, for a call in the same exchange). Resolves when there is room for more. */
-  complete (request: BrokerRequest, response: Envelope | undefined, isFault: boolean): Promise<void>
+  /** It is at this instance now. */
+  started (request: BrokerRequest, taskId: string): void
+  /** It is there no more; one of the three below follows. `ms`: how long the host worked on it, when it was answered. */
+  ended? (request: BrokerRequest, taskId: string, ms: number | undefined): void
+  /** A run of it came to nothing. */
+  failed? (request: BrokerRequest, taskId: string, outcome: Outcome, action: Verdict['action'], why: string): void
+  /** The answer is kept (or sent on, for a call in the same exchange). Resolves when there is room for more. `isMade`: by the custom broker, which is then not asked about it. */
+  complete (request: BrokerRequest, response: Envelope | undefined, isFault: boolean, isMade?: boolean, changes?: readonly StateChange[]): Promise<void>
   giveUp (request: BrokerRequest, why: string, taskId: string): Promise<void>
   putBack (request: BrokerRequest): void
 }
@@ -28,10 +37,27 @@ export interface Desk {
 interface Needs {
   desk: Desk
   instance: ServiceInstance
-  limits: { slots: number, operationTimeoutMs: number, resendLimit: number, initializationTimeoutMs: number, taskFateTimeoutMs: number }
+  /** Where it runs. */
+  node: string
+  limits: {
+    slots: number
+    /** Calls that the host works on at a time; the others wait there. */
+    capacity: number
+    operationTimeoutMs: number
+    resendLimit: number
+    maxUncounted: number
+    initializationTimeoutMs: number
+    taskFateTimeoutMs: number
+  }
+  /** The host is ours: it works on calls in the order in which they were sent. Of another one nothing is known, and any call may be the one that it works on. */
+  keepsOrder: boolean
   clock: Clock
   log: { warn (facts: object, message: string): void, debug (facts: object, message: string): void }
 }
+
+/** Executions of a request that are remembered, the latest ones, and how much of why each came to nothing. */
+const TRIES_KEPT = 20
+const WHY_KEPT = 1000
 
 /**
  * Feeds one service instance: `slots` loops, each with at most one call in flight (capacity × (1 + prefetch), [broker-behaviour] 4.1).
@@ -40,6 +66,7 @@ interface Needs {
 export class Dispatcher {
   readonly taskId: string
   readonly #needs: Needs
+  readonly #calls: CallsInHand
   /** Aborted: take no more. */
   readonly #stop = new AbortController()
   /** Aborted: calls in flight are cut, their requests go back. */
@@ -59,6 +86,7 @@ export class Dispatcher {
   constructor (needs: Needs) {
     this.#needs = needs
     this.taskId = needs.instance.taskId
+    this.#calls = new CallsInHand(needs.limits.capacity, needs.clock)
     this.#fateKnown = new Promise(resolve => { this.#tellFate = resolve })
   }
 
@@ -85,11 +113,12 @@ export class Dispatcher {
   }
 
   async #slot (): Promise<End> {
-    const { desk, instance, limits } = this.#needs
+    const { desk, instance, limits, clock } = this.#needs
     const stop = this.#stop.signal
     for (;;) {
-      const request = await desk.requests.take(stop)
+      const request = await desk.requests.take(stop, this.taskId)
       if (request === undefined) return 'stopped'
+      if (request.at?.has(this.taskId) === true) { desk.requests.putCopy(request); continue }
       if (!await desk.load(request)) continue
       // Read once: what fails may make it a suspect, but only for the next time.
       const isSuspect = request.isSuspect === true
@@ -100,29 +129,41 @@ export class Dispatcher {
         desk.requests.putBack(request)
         return 'stopped'
       }
-      desk.started(request)
+      // Another instance may have answered it while it waited for its turn here.
+      if (request.isDropped === true) { this.#over(isSuspect); continue }
+      desk.started(request, this.taskId)
+      const call = this.#calls.sent()
       let result: InstanceResult
       try {
         result = await instance.call(request.envelope as Envelope, limits.operationTimeoutMs, this.#cut.signal)
       } finally {
-        this.inFlight--
-        if (isSuspect) this.#suspects--
-        this.#freed.tell()
+        this.#over(isSuspect)
       }
-      if (result.isLeaving === true) this.#stop.abort()
       if ('response' in result) {
+        this.#calls.over(call, false)
+        desk.ended?.(request, this.taskId, clock.now() - (call.beganAt ?? call.sentAt))
+        if (!REPLIES[result.isLeaving ? 'leaving' : result.isFault ? 'faulted' : 'answered'].keepsInstance) this.#stop.abort()
         this.#hasAnswered = true
         this.#unreachableSince = undefined
         await desk.complete(request, result.response, result.isFault)
         continue
       }
-      const keeps = await this.#failed(request, result.outcome, result.why)
+      this.#calls.over(call, result.outcome === 'broken' || result.outcome === 'taskTakenAway')
+      if (result.isLeaving === true) this.#stop.abort()
+      const meant = await this.#meaning(result.outcome, call)
+      desk.ended?.(request, this.taskId, undefined)
+      const keeps = await this.#failed(request, meant, result.why)
       if (keeps) continue
       this.#stop.abort()
-      if (result.outcome !== 'initializeFailed') return 'instanceLost'
-      this.#noService = result.why
-      return 'noService'
+      if (meant === 'initializeFailed') this.#noService = result.why
+      return meant === 'initializeFailed' ? 'noService' : meant === 'instanceUnreachable' ? 'instanceLost' : 'stopped'
     }
+  }
+
+  #over (isSuspect: boolean): void {
+    this.inFlight--
+    if (isSuspect) this.#suspects--
+    this.#freed.tell()
   }
 
   /**
@@ -138,17 +179,17 @@ export class Dispatcher {
   }
 
   /** False: this instance takes no more requests. */
-  async #failed (request: BrokerRequest, outcome: Outcome | 'broken', why: string): Promise<boolean> {
-    const { desk, limits, log } = this.#needs
-    const meant = outcome === 'broken' ? await this.#judgeBroken() : outcome === 'taskTakenAway' && this.#fate === 'endedByItself' ? 'instanceFailed' : outcome
-    if (meant === 'instanceFailed') {
-      request.isSuspect = true
-      // How the host ended tells more than how the connection did.
-      if (this.#exit !== undefined) why = hostFailureText(this.#exit)
-    }
-    const verdict = judge(meant, request.tries, limits.resendLimit)
-    log.warn({ clientId: request.clientKey, messageId: request.envelope?.messageId, taskId: this.taskId, outcome: meant, tries: verdict.tries, action: verdict.action, why }, 'call failed')
+  async #failed (request: BrokerRequest, meant: Outcome, why: string): Promise<boolean> {
+    const { desk, limits, log, clock, node } = this.#needs
+    // What it died of, the next host has alone. How the host ended tells more than how the connection did.
+    if (meant === 'instanceFailed') request.isSuspect = true
+    if ((meant === 'instanceFailed' || meant === 'waitedAtHost') && this.#exit !== undefined) why = hostFailureText(this.#exit)
+    const verdict = judge(meant, { tries: request.tries, uncounted: request.uncounted ?? 0 }, limits)
+    if (OUTCOMES[meant].costs !== 'nothing') remember(request, { taskId: this.taskId, node, at: new Date(clock.now()).toISOString(), outcome: meant, why: cutText(why, WHY_KEPT) })
+    log.warn({ clientId: request.clientKey, messageId: request.envelope?.messageId, taskId: this.taskId, outcome: meant, tries: verdict.tries, uncounted: verdict.uncounted, action: verdict.action, why }, 'call failed')
     request.tries = verdict.tries
+    request.uncounted = verdict.uncounted
+    desk.failed?.(request, this.taskId, meant, verdict.action, why)
     if (verdict.action === 'giveUp') await desk.giveUp(request, why, this.taskId)
     else desk.putBack(request)
     if (verdict.keepsInstance) return this.#fate === undefined
@@ -156,10 +197,13 @@ export class Dispatcher {
   }
 
   /** A broken connection: whose fault it was is known when the task's fate is. A host that lives on broke it itself. */
-  async #judgeBroken (): Promise<Outcome> {
-    const { clock, limits } = this.#needs
-    const fate = this.#fate ?? await within(clock, limits.taskFateTimeoutMs, this.#fateKnown, () => new Error('not known')).catch(() => 'endedByItself' as const)
-    return fate === 'takenAway' ? 'taskTakenAway' : 'instanceFailed'
+  async #meaning (outcome: Outcome | 'broken', call: Call): Promise<Outcome> {
+    if (outcome !== 'broken' && outcome !== 'taskTakenAway') return outcome
+    const { clock, limits, keepsOrder } = this.#needs
+    const fate = this.#fate ?? (outcome === 'taskTakenAway'
+      ? 'takenAway'
+      : await within(clock, limits.taskFateTimeoutMs, this.#fateKnown, () => new Error('not known')).catch(() => 'endedByItself' as const))
+    return fate === 'takenAway' ? 'taskTakenAway' : keepsOrder && call.beganAt === undefined ? 'waitedAtHost' : 'instanceFailed'
   }
 
   /**
@@ -176,4 +220,10 @@ export class Dispatcher {
     await sleep(clock, Math.min(1000, Math.max(50, waited)), this.#stop.signal).catch(() => undefined)
     return !this.#stop.signal.aborted
   }
+}
+
+function remember (request: BrokerRequest, tried: FailedTry): void {
+  request.history ??= []
+  request.history.push(tried)
+  if (request.history.length > TRIES_KEPT) request.history.shift()
 }

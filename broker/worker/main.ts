@@ -20,9 +20,11 @@ import { listenHttp } from '../../transport/http/listener.ts'
 import type { DuplexEndpoint, SoapEndpoint } from '../../transport/channel.ts'
 import { listenTcp } from '../../transport/tcp/listener.ts'
 import { tlsFrom } from '../../transport/tcp/tls.ts'
+import { lastWordsFile } from '../contract.ts'
 import { callHost } from './call-host.ts'
 import { controlServer, type WorkerDesk } from './control.ts'
 import { controller } from './controller.ts'
+import { openCustomBroker } from './custom-opening.ts'
 import { duplexEndpoints, type DuplexEndpoints } from './duplex.ts'
 import { frontEnd } from './front-end.ts'
 import { Lease } from './lease.ts'
@@ -68,7 +70,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     defaults: settings,
     async openStore (record, { maxSessionBytes, maxDeadLetters }) {
       if (!record.durable) return new MemoryMessageStore({ maxSessionBytes, maxDeadLetters })
-      const opened = { redis, prefix, sessionId: record.sessionId, level: settings.durability as Level, log, limits: { maxSessionBytes, maxDeadLetters, timeoutMs }, clock }
+      const opened = { redis, prefix, sessionId: record.sessionId, level: settings.durability as Level, replicas: settings.replicas, log, limits: { maxSessionBytes, maxDeadLetters, timeoutMs }, clock }
       try {
         return await RedisMessageStore.open({ ...opened, create: record.state === 'Starting' })
       } catch (error) {
@@ -83,6 +85,8 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     board: new RedisDemandBoard({ redis, prefix, log, timeoutMs, clock }),
     events,
     connect: callHost,
+    openCustom: (registration, sessionId, settings) => openCustomBroker(registration, { sessionId, settings, lastWordsFile: lastWordsFile(spec.control) }),
+    env,
     clock,
     log,
   })
@@ -109,7 +113,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   }
 
   const desk: WorkerDesk = {
-    status: () => ({ workerId, pid: process.pid, sessions: sessions.ids, rssBytes: process.memoryUsage.rss() }),
+    status: () => ({ workerId, pid: process.pid, sessions: sessions.ids, rssBytes: process.memoryUsage.rss(), isAlone: sessions.isAlone }),
     claim (_head, socket = headSocket) { headSocket = socket; claimed() },
     session: id => sessions.get(id),
     open: record => sessions.open(record).catch(error => { throw refusalOf(error) }),

@@ -1,4 +1,8 @@
+import type { DeadLetter, FailedTry, NewLetter } from '../../store/dead-letters.ts'
+import type { Decision } from '../../store/message-store.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
+import type { Chooser } from './chooser.ts'
+import type { TraceRow } from './trace.ts'
 
 /** A request on its way through the broker. */
 export interface BrokerRequest {
@@ -10,17 +14,40 @@ export interface BrokerRequest {
   readonly seq: number
   /** Executions that counted so far (retry.ts). */
   tries: number
+  /** Those that came to nothing without being counted. */
+  uncounted?: number
+  /** The latest executions that came to nothing, oldest first. */
+  history?: FailedTry[]
+  /** What is kept of it, since it was given up. */
+  letter?: NewLetter
+  /** It is the one of this dead letter, which is run again. */
+  readonly replayOf?: DeadLetter | undefined
+  /** With multiEmissionDelayTime: the instances that have it now, and whether one more waits for it (re-emission.ts). */
+  at?: Set<string>
+  isCopyWaiting?: boolean
+  isAnswered?: boolean
   /** Undefined: only in the store, read when its turn comes. */
   envelope: Envelope | undefined
-  /** For a call in the same exchange: where the answer goes. */
+  /** Higher lanes go first; undefined: 0. */
+  lane?: number | undefined
+  /** What a custom broker decided. `unread`: that lies in the store. */
+  decision?: Decision | 'unread' | undefined
+  /** For a call in the same exchange, and for a part of a scattered request: where the answer goes. */
   readonly answer?: ((response: Envelope, isFault: boolean) => void) | undefined
+  /** One of those that a custom broker sent in another one's place: it counts as that one does, and not by itself. */
+  readonly isPart?: boolean | undefined
   /** A host died while it had this request: it may be why, so the next host has it alone. */
   isSuspect?: boolean
   /** Set when nobody waits for it any more: it is skipped when its turn comes. */
   isDropped?: boolean
+  /** When it came, and since when it may be dispatched; undefined with traceMessages 0. */
+  receivedAt?: number | undefined
+  queuedAt?: number | undefined
+  /** From its first run on. */
+  trace?: TraceRow
 }
 
-/** One client's waiting requests, first in first out, with a second lane in front for those that come back. */
+/** One client's waiting requests of a lane, first in first out, with a second line in front for those that come back. */
 class Line {
   readonly back: BrokerRequest[] = []
   readonly again: BrokerRequest[] = []
@@ -42,19 +69,67 @@ class Line {
   peek (count: number): BrokerRequest[] { return this.back.slice(this.#head, this.#head + count) }
 }
 
-/**
- * What waits for a dispatcher, of all clients of a session. Slots pull; a free slot gets the next request of the client whose turn it is
- * (round robin, so a client with a million requests does not starve one with ten). The bound is the clients' own: throttling for
- * interactive sessions, and for durable ones only seqs are kept beyond maxRequestCacheBytes.
- */
-export class RequestQueue {
+/** Requests of one urgency: clients take turns, so that one with a million requests does not starve one with ten. */
+class Lane {
+  readonly rank: number
   readonly #lines = new Map<string, Line>()
   /** Keys of lines that are not empty, in order of their turn. */
   readonly #turns: string[] = []
-  readonly #waiters = new Set<(request: BrokerRequest) => void>()
+
+  constructor (rank: number) { this.rank = rank }
+
+  add (request: BrokerRequest, again: boolean): void {
+    let line = this.#lines.get(request.clientKey)
+    if (line === undefined) this.#lines.set(request.clientKey, line = new Line())
+    if (line.length === 0) this.#turns.push(request.clientKey)
+    ;(again ? line.again : line.back).push(request)
+  }
+
+  next (): BrokerRequest | undefined {
+    const key = this.#turns.shift()
+    if (key === undefined) return undefined
+    const line = this.#lines.get(key) as Line
+    const request = line.shift()
+    if (line.length > 0) this.#turns.push(key)
+    else this.#lines.delete(key)
+    return request
+  }
+
+  peek (clientKey: string, count: number): BrokerRequest[] { return this.#lines.get(clientKey)?.peek(count) ?? [] }
+
+  drop (clientKey: string | undefined, into: BrokerRequest[]): void {
+    for (const [key, line] of this.#lines) {
+      if (clientKey !== undefined && key !== clientKey) continue
+      for (let request = line.shift(); request !== undefined; request = line.shift()) into.push(request)
+      this.#lines.delete(key)
+      const turn = this.#turns.indexOf(key)
+      if (turn >= 0) this.#turns.splice(turn, 1)
+    }
+  }
+}
+
+type Give = (request: BrokerRequest) => void
+
+/**
+ * What waits for a dispatcher, of all clients of a session. Slots pull; a free slot gets the next request of the highest lane, and in it of the client whose turn it is.
+ * With a chooser (a custom broker's chooseDispatcher) it says which of the dispatchers that wait gets a request. The bound is the clients' own: throttling for
+ * interactive sessions, and for durable ones only seqs are kept beyond maxRequestCacheBytes.
+ */
+export class RequestQueue {
+  /** Highest first; that of rank 0 is always there. */
+  readonly #lanes: Lane[] = [new Lane(0)]
+  readonly #waiters = new Map<Give, string>()
+  readonly #chooser: Chooser | undefined
+  /** Requests that an instance has already and another one is to have too. */
+  readonly #copies = new Set<BrokerRequest>()
   #length = 0
 
-  get length (): number { return this.#length }
+  constructor (chooser?: Chooser) {
+    this.#chooser = chooser
+    chooser?.serve({ next: () => this.#next(), putBack: request => this.putBack(request), waiters: this.#waiters })
+  }
+
+  get length (): number { return this.#length + (this.#chooser?.held ?? 0) }
 
   put (request: BrokerRequest): void { this.#add(request, false) }
 
@@ -63,62 +138,92 @@ export class RequestQueue {
 
   #add (request: BrokerRequest, again: boolean): void {
     if (request.isDropped === true) return
-    const [waiter] = this.#waiters
-    if (waiter !== undefined) {
+    if (this.#chooser === undefined) {
+      const [waiter] = this.#waiters.keys()
+      if (waiter !== undefined) {
+        this.#waiters.delete(waiter)
+        waiter(request)
+        return
+      }
+    }
+    this.#lane(request.lane ?? 0).add(request, again)
+    this.#length++
+    this.#chooser?.look()
+  }
+
+  /** One more run of a request: a slot of an instance that does not have it gets it, before anything else. */
+  putCopy (request: BrokerRequest): void {
+    for (const [waiter, taskId] of this.#waiters) {
+      if (request.at?.has(taskId) === true) continue
       this.#waiters.delete(waiter)
       waiter(request)
       return
     }
-    let line = this.#lines.get(request.clientKey)
-    if (line === undefined) this.#lines.set(request.clientKey, line = new Line())
-    if (line.length === 0) this.#turns.push(request.clientKey)
-    ;(again ? line.again : line.back).push(request)
-    this.#length++
+    this.#copies.add(request)
   }
 
-  /** The next request; waits for one. Undefined when the signal aborts first. */
-  async take (signal: AbortSignal): Promise<BrokerRequest | undefined> {
+  dropCopy (request: BrokerRequest): void { this.#copies.delete(request) }
+
+  #copyFor (taskId: string): BrokerRequest | undefined {
+    for (const request of this.#copies) {
+      if (request.at?.has(taskId) === true) continue
+      this.#copies.delete(request)
+      return request
+    }
+    return undefined
+  }
+
+  #lane (rank: number): Lane {
+    const at = this.#lanes.findIndex(lane => lane.rank <= rank)
+    const known = this.#lanes[at]
+    if (known?.rank === rank) return known
+    const made = new Lane(rank)
+    this.#lanes.splice(at < 0 ? this.#lanes.length : at, 0, made)
+    return made
+  }
+
+  /** The next request; waits for one. Undefined when the signal aborts first. @param taskId whose slot asks */
+  async take (signal: AbortSignal, taskId = ''): Promise<BrokerRequest | undefined> {
     for (;;) {
       if (signal.aborted) return undefined
-      const request = this.#next() ?? await this.#wait(signal)
+      const copy = this.#copies.size === 0 ? undefined : this.#copyFor(taskId)
+      const request = copy ?? (this.#chooser === undefined ? this.#next() : undefined) ?? await this.#wait(signal, taskId)
       if (request === undefined || request.isDropped !== true) return request
     }
   }
 
   #next (): BrokerRequest | undefined {
-    const key = this.#turns.shift()
-    if (key === undefined) return undefined
-    const line = this.#lines.get(key) as Line
-    const request = line.shift()
-    this.#length--
-    if (line.length > 0) this.#turns.push(key)
-    else this.#lines.delete(key)
-    return request
+    for (const lane of this.#lanes) {
+      const request = lane.next()
+      if (request === undefined) continue
+      this.#length--
+      return request
+    }
+    return undefined
   }
 
-  #wait (signal: AbortSignal): Promise<BrokerRequest | undefined> {
+  #wait (signal: AbortSignal, taskId: string): Promise<BrokerRequest | undefined> {
     return new Promise(resolve => {
       const got = (request: BrokerRequest): void => { signal.removeEventListener('abort', stop); resolve(request) }
-      const stop = (): void => { this.#waiters.delete(got); resolve(undefined) }
-      this.#waiters.add(got)
+      const stop = (): void => { this.#waiters.delete(got); this.#chooser?.left(); resolve(undefined) }
+      this.#waiters.set(got, taskId)
       signal.addEventListener('abort', stop, { once: true })
+      this.#chooser?.came()
     })
   }
 
   /** The next `count` waiting requests of a client (for reading bodies ahead). */
-  peek (clientKey: string, count: number): BrokerRequest[] { return this.#lines.get(clientKey)?.peek(count) ?? [] }
+  peek (clientKey: string, count: number): BrokerRequest[] {
+    return this.#lanes.length === 1 ? (this.#lanes[0] as Lane).peek(clientKey, count) : this.#lanes.flatMap(lane => lane.peek(clientKey, count)).slice(0, count)
+  }
 
   /** Forgets all waiting requests of a client, or of all clients, and returns them. */
   drop (clientKey?: string): BrokerRequest[] {
     const dropped: BrokerRequest[] = []
-    for (const [key, line] of this.#lines) {
-      if (clientKey !== undefined && key !== clientKey) continue
-      for (let request = line.shift(); request !== undefined; request = line.shift()) dropped.push(request)
-      this.#lines.delete(key)
-      const turn = this.#turns.indexOf(key)
-      if (turn >= 0) this.#turns.splice(turn, 1)
-    }
+    for (const lane of this.#lanes) lane.drop(clientKey, dropped)
     this.#length -= dropped.length
+    for (const copy of this.#copies) if (clientKey === undefined || copy.clientKey === clientKey) this.#copies.delete(copy)
+    this.#chooser?.drop(clientKey, dropped)
     return dropped
   }
 }

@@ -12,12 +12,20 @@ import type { SessionView } from '../contract.ts'
 import { BrokerClient, type Leaving } from './broker-client.ts'
 import { ClientQueue } from './client-queue.ts'
 import { SessionCounters } from './counters.ts'
+import type { DeadLetters } from './dead-letters.ts'
 import type { DemandKeeper, Units } from './demand.ts'
+import { customWork, type CustomNeeds } from './custom-setup.ts'
+import { DurableMap } from './custom-state.ts'
+import type { CustomWork } from './custom-work.ts'
 import { sessionDesk } from './desk.ts'
+import { DirectCalls } from './direct-calls.ts'
+import type { Desk } from './dispatcher.ts'
 import { DispatcherPool, FAILURES_THAT_TELL } from './dispatcher-pool.ts'
 import { hostFailureText } from './host-failure.ts'
-import { RequestQueue, type BrokerRequest } from './request-queue.ts'
+import { Purges } from './purges.ts'
+import { RequestQueue } from './request-queue.ts'
 import { BROKER } from './session.states.ts'
+import { sessionTries } from './session-tries.ts'
 import { Settler } from './settler.ts'
 import { Throttle } from './throttle.ts'
 import type { ServiceFacts } from './service-facts.ts'
@@ -32,9 +40,13 @@ export interface SessionNeeds {
   demand: DemandKeeper
   events: TaskEvents
   connect: (task: TaskInfo, slots: number) => SoapCaller
+  /** Hosts are ours, and work on calls in the order in which they get them. */
+  keepsOrder?: boolean
   /** Tells a host to end by itself; false: it does not take that. */
   exitHost: (task: TaskInfo) => Promise<boolean>
   taskFateTimeoutMs: number
+  /** Undefined: the stock broker alone. */
+  custom?: CustomNeeds | undefined
   clock: Clock
   log: Logger
   /** The broker has ended by itself (idle clocks, lost ownership). */
@@ -50,20 +62,23 @@ export class BrokerSession {
   readonly service: ServiceFacts
   /** New with each incarnation: PingBroker2's answer. */
   readonly uniqueId = randomUUID()
-  readonly counters = new SessionCounters()
+  readonly counters: SessionCounters
+  /** Its requests that were given up. */
+  readonly letters: DeadLetters
   readonly #needs: SessionNeeds
   readonly #life: Machine<typeof BROKER>
-  readonly #requests = new RequestQueue()
+  readonly #requests: RequestQueue
+  readonly #custom: CustomWork | undefined
   readonly #settler: Settler
   readonly #throttle: Throttle
   readonly #clients = new Map<string, BrokerClient>()
   readonly #queues = new Map<string, ClientQueue>()
-  /** Client ids whose purge is still under way. */
-  readonly #purging = new Map<string, Promise<void>>()
+  readonly #purges: Purges
+  readonly #desk: Desk
   readonly #pool: DispatcherPool
   readonly #cache: { used: number, readonly max: number }
   readonly #end = new AbortController()
-  readonly #direct = new Set<BrokerRequest & { refuse: (error: SoaError) => void }>()
+  readonly #direct: DirectCalls
   #why = ''
   #endedAs: 'Canceled' | 'Failed' | undefined
   #lastFailure: SessionView['lastFailure']
@@ -75,18 +90,23 @@ export class BrokerSession {
     const { record, service, clock, log } = needs
     const { settings } = service
     this.#needs = needs
+    this.counters = new SessionCounters(clock)
     this.sessionId = record.sessionId
     this.isDurable = record.durable
     this.service = service
     this.#cache = { used: 0, max: settings.maxRequestCacheBytes }
-    this.#settler = new Settler(needs.store)
+    const custom = this.#custom = needs.custom === undefined || record.state === 'Canceled' ? undefined : this.#customWork(needs.custom)
+    this.#requests = new RequestQueue(custom?.choosesDispatchers === true ? custom.chooser : undefined)
+    this.#settler = new Settler(needs.store, custom)
+    this.#direct = new DirectCalls({ counters: this.counters, custom, put: request => this.#requests.put(request), workCame: () => this.workCame(), failed: error => this.fail(error) })
+    this.#purges = new Purges(clock, this.#end.signal)
     this.#throttle = new Throttle(record.durable ? { start: Infinity, stop: Infinity } : { start: settings.messageThrottleStartThreshold, stop: settings.messageThrottleStopThreshold })
     this.#life = machine(BROKER, record.state === 'Canceled' ? 'Canceled' : 'Started', (from, event, to) => {
       if (to === 'Canceled' || to === 'Failed') this.#endedAs = to
       log.info({ from, event, to }, 'broker changed state')
     })
     if (record.state === 'Canceled') this.#endedAs = 'Canceled'
-    const desk = sessionDesk({
+    const base = sessionDesk({
       requests: this.#requests,
       settler: this.#settler,
       counters: this.counters,
@@ -94,15 +114,37 @@ export class BrokerSession {
       clientOf: key => this.#clients.get(key),
       requestAction: request => request.action,
       resendLimit: settings.messageResendLimit,
+      custom,
       clock,
       signal: this.#end.signal,
       failed: error => this.fail(error),
       log,
     })
+    const { desk, letters } = sessionTries({
+      sessionId: record.sessionId,
+      desk: base,
+      store: needs.store.letters,
+      requests: this.#requests,
+      counters: this.counters,
+      queueOf: key => this.#queues.get(key),
+      requestAction: request => request.action,
+      custom,
+      choosesDispatchers: custom?.choosesDispatchers === true,
+      settings,
+      refuseUnlessTaking: () => this.refuseUnlessTaking(),
+      workCame: () => this.workCame(),
+      clock,
+      signal: this.#end.signal,
+      failed: error => this.fail(error),
+      log,
+    })
+    this.letters = letters
+    this.#desk = desk
     this.#pool = new DispatcherPool({
       desk,
       connect: needs.connect,
       exit: needs.exitHost,
+      keepsOrder: needs.keepsOrder ?? true,
       hasReply: action => service.hasReply(action),
       replyActionOf: action => service.replyActionOf(action),
       isOneWay: action => service.isOneWay(action),
@@ -111,6 +153,7 @@ export class BrokerSession {
         prefetch: settings.serviceRequestPrefetchCount,
         operationTimeoutMs: settings.serviceOperationTimeout,
         resendLimit: settings.messageResendLimit,
+        maxUncounted: settings.maxUncountedTries,
         initializationTimeoutMs: settings.serviceInitializationTimeout,
         taskFateTimeoutMs: needs.taskFateTimeoutMs,
         cancelGraceMs: settings.taskCancelGracePeriod,
@@ -118,10 +161,10 @@ export class BrokerSession {
       },
       clock,
       failed: error => this.fail(error),
-      changed: event => { if (event === 'added') this.#cannotStart = undefined },
+      changed: (event, task) => this.#poolChanged(event, task),
       hostFailed: (task, inARow) => this.#hostFailed(task, inARow),
-      log,
       wantsChanged: () => needs.demand.wantsChanged(),
+      log,
     })
   }
 
@@ -137,12 +180,16 @@ export class BrokerSession {
   async open (): Promise<void> {
     const { store, demand, events, service, log } = this.#needs
     const stored = await store.load()
+    this.counters.purged(await store.purged())
+    this.counters.deadLettered = await store.deadLettered()
+    await this.#custom?.start(new DurableMap(await store.state(), service.settings.maxStateBytes))
     for (const client of stored) this.#recover(client)
     if (stored.length > 0) log.info({ clients: stored.length, outstanding: this.counters.outstanding }, 'session raised from the store')
     if (this.#life.state === 'Canceled') { this.#requests.drop(); this.#armIdle(); return }
+    await this.letters.recover()
     const { tasks, cursor } = await events.snapshot(this.sessionId)
     await demand.start()
-    this.#pool.taskStateChanged(tasks)
+    this.#taskStateChanged(tasks)
     void this.#follow(cursor)
     if (this.#life.state === 'Started') {
       this.#arm(service.settings.clientConnectionTimeout, 'noClient', `no client within ${service.settings.clientConnectionTimeout} ms (clientConnectionTimeout)`)
@@ -157,10 +204,36 @@ export class BrokerSession {
 
   async #follow (cursor: string): Promise<void> {
     try {
-      for await (const { tasks } of this.#needs.events.follow(this.sessionId, cursor, this.#end.signal)) this.#pool.taskStateChanged(tasks)
+      for await (const { tasks } of this.#needs.events.follow(this.sessionId, cursor, this.#end.signal)) this.#taskStateChanged(tasks)
     } catch (error) {
       if (!this.#end.signal.aborted) this.fail(error)
     }
+  }
+
+  #taskStateChanged (tasks: readonly TaskInfo[]): void {
+    this.#custom?.tasks(tasks)
+    this.#pool.taskStateChanged(tasks)
+  }
+
+  #poolChanged (event: 'added' | 'removed', { id, machineName, capacity }: TaskInfo): void {
+    if (event === 'removed') { this.#custom?.removed(id); return }
+    this.#cannotStart = undefined
+    this.#custom?.added({ id, machineName, capacity: this.service.maxConcurrentCalls || capacity })
+  }
+
+  #customWork (custom: CustomNeeds): CustomWork {
+    const { record: { sessionId }, service, store, clock, log } = this.#needs
+    return customWork({
+      ...custom,
+      facts: { id: sessionId, service: service.registered.name, isDurable: this.isDurable, settings: { ...service.settings }, log, signal: this.#end.signal },
+      replyActionOf: action => service.replyActionOf(action),
+      desk: () => this.#desk,
+      queueOf: key => this.#queues.get(key),
+      put: request => this.#requests.put(request),
+      keepState: changes => store.keepState(changes),
+      clock,
+      failed: error => this.fail(error),
+    })
   }
 
   #queue (displayId: string, stored?: StoredClient): ClientQueue {
@@ -169,7 +242,7 @@ export class BrokerSession {
     if (queue === undefined) {
       const { store, clock, log } = this.#needs
       queue = new ClientQueue({
-        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, clock, cache: this.#cache, log, predecessorGone: this.#purging.get(key),
+        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, custom: this.#custom, clock, cache: this.#cache, log, predecessorGone: this.#purges.under(key),
       }, displayId, stored)
       this.#queues.set(key, queue)
     }
@@ -200,22 +273,21 @@ export class BrokerSession {
     this.#clients.delete(client.key)
     const { queue } = client
     // What becomes of the data when the client object goes ([broker-behaviour] 2.6): a durable queue that flushed anything stays, an interactive one only after EndRequests.
-    const isKept = this.isDurable ? queue.committed > 0 : queue.endOfMessages
-    if (why !== 'purge' && !isKept) this.#forget(queue).catch(error => this.fail(error))
+    const isKept = this.isDurable ? queue.isFlushed : queue.endOfMessages
+    if (why !== 'purge' && !isKept) this.#forget(queue).catch(error => { if (!isSoaError(error, 'StorageServiceNotAvailble')) this.fail(error) })
     if (this.#clients.size === 0 && (this.#life.fire('lastClientLeft') || this.#life.state === 'Canceled')) this.#armIdle()
   }
 
-  async #forget (queue: ClientQueue): Promise<void> {
+  #forget (queue: ClientQueue): Promise<void> {
     this.#queues.delete(queue.key)
-    const purge = queue.purge()
-    const gone = purge.catch(() => undefined)
-    this.#purging.set(queue.key, gone)
-    await purge.finally(() => { if (this.#purging.get(queue.key) === gone) this.#purging.delete(queue.key) })
+    this.#custom?.forget(queue.key)
+    return this.#purges.begin(queue)
   }
 
   async purge (clientId: string): Promise<void> {
     const queue = this.#queues.get(clientId.toLowerCase())
     this.#clients.get(clientId.toLowerCase())?.purge()
+    this.#direct.refuse(new SoaError('ClientPurged', {}), clientId.toLowerCase())
     if (queue !== undefined) await this.#forget(queue)
   }
 
@@ -227,6 +299,7 @@ export class BrokerSession {
   #arm (ms: number, event: 'idle' | 'noClient', why: string): void {
     this.#disarm()
     this.#disarm = this.#needs.clock.after(ms, () => {
+      if (this.letters.running > 0) { this.#arm(ms, event, why); return }
       if (!this.#life.fire(event)) return
       const isWorthKeeping = this.isDurable && (event === 'idle' || this.#queues.size > 0)
       this.#stop(isWorthKeeping ? 'suspended' : 'destroyed').then(() => this.#needs.ended(this, isWorthKeeping ? 'suspended' : 'destroyed', why), error => this.#needs.log.error({ err: error as Error }, 'session did not end cleanly'))
@@ -243,7 +316,7 @@ export class BrokerSession {
     this.#needs.log.warn({ taskId: task.id, node: task.node, why, stderr, inARow }, 'service host failed before it took a call')
     if (inARow < FAILURES_THAT_TELL || this.#pool.size > 0) return
     this.#cannotStart = new SoaError('Service_InitializeFailed', { why: hostFailureText({ code: null, signal: null, why, stderr }) })
-    for (const request of [...this.#direct]) request.refuse(this.#cannotStart)
+    this.#direct.refuse(this.#cannotStart)
     for (const queue of this.#queues.values()) queue.changed.tell()
   }
 
@@ -271,6 +344,9 @@ export class BrokerSession {
     }
   }
 
+  /** Calls that wait for a service instance or are at one. */
+  get callsWanted (): number { return this.counters.outstanding + this.letters.running + (this.#custom?.extraCalls ?? 0) }
+
   /** Its service instances, for its demand. */
   get units (): Units { return this.#pool }
 
@@ -285,31 +361,12 @@ export class BrokerSession {
 
   /** A call answered in the same exchange: waits for the service's reply; dropped when the caller goes before its turn. */
   call (client: BrokerClient, envelope: Envelope, signal: AbortSignal): Promise<SoapReply> {
-    return new Promise<SoapReply>((resolve, reject) => {
-      const endCall = client.beginCall()
-      const drop = (): void => { request.isDropped = true; done(); reject(signal.reason as Error) }
-      const done = (): void => { this.#direct.delete(request); signal.removeEventListener('abort', drop); endCall() }
-      const request = {
-        clientKey: client.key,
-        seq: 0,
-        tries: 0,
-        envelope,
-        answer: (response: Envelope, isFault: boolean) => { done(); resolve({ envelope: response, isFault }) },
-        refuse: (error: SoaError) => { request.isDropped = true; done(); reject(error) },
-      } as BrokerRequest & { refuse: (error: SoaError) => void }
-      signal.addEventListener('abort', drop, { once: true })
-      this.#direct.add(request)
-      this.counters.total++
-      this.#requests.put(request)
-      this.workCame()
-    })
+    return this.#direct.call(client, envelope, signal)
   }
 
   /** A one-way call: taken now, run when its turn comes, its end only counted. */
   callOneWay (client: BrokerClient, envelope: Envelope): void {
-    this.counters.total++
-    this.#requests.put({ clientKey: client.key, seq: 0, tries: 0, envelope, answer: client.beginCall() })
-    this.workCame()
+    this.#direct.callOneWay(client, envelope)
   }
 
   /** Work stops; what is stored stays readable. Again: nothing more happens. */
@@ -319,6 +376,7 @@ export class BrokerSession {
     this.#endWork(new SoaError('Session_ValidateJobFailed_JobCanceled', { sessionId: this.sessionId }))
     await this.#needs.demand.stop(false)
     if (this.#clients.size === 0) this.#armIdle()
+    void this.#custom?.over('Canceled', 'canceled')
     this.#needs.stateChanged(this, 'Canceled', 'canceled by a client')
   }
 
@@ -339,12 +397,14 @@ export class BrokerSession {
     this.#disarm()
     this.#endWork(new SoaError('Broker_SessionFailure', { sessionId: this.sessionId, why }))
     this.#needs.demand.stop(false).catch(stopError => log.warn({ err: stopError as Error }, 'demand not removed'))
+    void this.#custom?.over('Failed', `failed: ${why}`)
     stateChanged(this, 'Failed', why)
   }
 
   #endWork (error: SoaError): void {
     for (const request of this.#requests.drop()) request.isDropped = true
-    for (const request of [...this.#direct]) request.refuse(error)
+    this.#direct.refuse(error)
+    this.#custom?.forget()
     for (const client of this.#clients.values()) client.jobEnded()
     void this.#pool.close(0)
   }
@@ -368,9 +428,10 @@ export class BrokerSession {
     for (const request of this.#requests.drop()) request.isDropped = true
     await this.#pool.close(graceMs)
     await this.#settler.drained()
-    for (const request of [...this.#direct]) request.refuse(gone)
+    this.#direct.refuse(gone)
     for (const client of this.#clients.values()) client.jobEnded()
     await this.#needs.demand.stop(ending === 'destroyed')
+    await (ending === 'destroyed' ? this.#custom?.over('Finished', 'closed') : this.#custom?.over(undefined, 'suspended'))
     await this.#needs.store.close(ending === 'suspended')
     this.#end.abort(gone)
   }

@@ -2,13 +2,14 @@ import { SoaError, isSoaError } from '../../core/errors.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import { sessionSettings } from '../../config/read-settings.ts'
-import { parseRegistration } from '../../config/service-registration.ts'
+import { parseRegistration, type ServiceRegistration } from '../../config/service-registration.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { MessageStore } from '../../store/message-store.ts'
 import type { DemandBoard, TaskEvents } from '../../store/placement-store.ts'
 import type { ServiceRegistry } from '../../store/service-registry.ts'
 import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
 import type { callHost } from './call-host.ts'
+import type { CustomNeeds } from './custom-setup.ts'
 import { DemandKeeper } from './demand.ts'
 import { wishesOf } from '../wishes.ts'
 import { exitHost } from './host-exit.ts'
@@ -28,6 +29,10 @@ interface Needs {
   /** A store has refused this worker: another broker owns the session, and perhaps others too. */
   refused?: (() => void) | undefined
   connect: typeof callHost
+  /** The custom broker that the registration names; undefined: none. Refuses what cannot be loaded or started. */
+  openCustom: (registration: ServiceRegistration, sessionId: string, settings: Settings) => Promise<CustomNeeds | undefined>
+  /** That paths of registration files are expanded with. */
+  env: Readonly<Record<string, string | undefined>>
   clock: Clock
   log: Logger
 }
@@ -39,9 +44,12 @@ export class WorkerSessions {
   readonly #closing = new Map<string, Promise<void>>()
   /** Ids being opened: a second order for one of them would take the store away from the first. */
   readonly #opening = new Set<string>()
+  #isAlone = false
 
   constructor (needs: Needs) { this.#needs = needs }
 
+  /** A session with a custom broker is, or was, here: it may have left something in the process. */
+  get isAlone (): boolean { return this.#isAlone }
   get ids (): string[] { return [...this.#open.keys()] }
   get (sessionId: string): BrokerSession | undefined { return this.#open.get(sessionId) }
 
@@ -58,14 +66,16 @@ export class WorkerSessions {
   }
 
   async #openNow (record: SessionRecord): Promise<BrokerSession> {
-    const { services, defaults, openStore, board, events, connect, clock, log: parent } = this.#needs
+    const { services, defaults, openStore, openCustom, board, events, connect, env, clock, log: parent } = this.#needs
     const log = parent.child({ sessionId: record.sessionId })
     const registered = await services.get(record.service, record.version)
-    const registration = parseRegistration(registered.config, registered.file)
+    const registration = parseRegistration(registered.config, registered.file, env)
     const settings = sessionSettings(defaults, registration.broker, record.settings)
     const { maxConcurrentCalls, contract } = registration.service
     const service = new ServiceFacts(registered, settings, maxConcurrentCalls, operationsOf(registered, contract, log), contract)
-    const store = await openStore(record, settings)
+    if (registration.customBroker !== undefined) this.#isAlone = true
+    const custom = record.state === 'Canceled' ? undefined : await openCustom(registration, record.sessionId, settings)
+    const store = await openStore(record, settings).catch(async error => { await custom?.close(); throw error })
     try {
       const session: BrokerSession = new BrokerSession({
         record,
@@ -93,15 +103,17 @@ export class WorkerSessions {
           adjustIntervalMs: settings.allocationAdjustInterval,
           shrinks: settings.automaticShrinkEnabled,
           idleTimeoutMs: settings.unitIdleTimeoutMs,
-          outstanding: () => session.counters.outstanding,
+          outstanding: () => session.callsWanted,
           units: () => session.units,
           clock,
           log,
         }),
         events,
         connect: (task, slots) => connect(task.address ?? '', { slots, isOurs: registration.host.hostType === 'Standard', settings }),
+        keepsOrder: registration.host.hostType === 'Standard',
         exitHost: task => exitHost(task, url => connect(url, { slots: 1, isOurs: false, settings }), log),
         taskFateTimeoutMs: settings.taskFateTimeoutMs,
+        custom,
         clock,
         log,
         ended: (ended, ending, why) => { this.#ended(ended, ending, why) },
@@ -111,6 +123,7 @@ export class WorkerSessions {
       this.#open.set(record.sessionId, session)
       return session
     } catch (error) {
+      await custom?.close()
       await store.close(true).catch(closeError => log.warn({ err: closeError as Error }, 'store not let go of'))
       throw error
     }
@@ -135,7 +148,7 @@ export class WorkerSessions {
     await Promise.all([...this.#open.values()].map(async session => {
       const { sessionId, isDurable, state } = session
       // With work left it is `Starting`: a head raises it without being asked, and the work goes on. Otherwise it waits for a client.
-      const left = isDurable ? { state: session.counters.outstanding > 0 ? 'Starting' : 'Suspended' } as const : { state: 'Finished', why: 'its broker was stopped' } as const
+      const left = isDurable ? { state: session.counters.outstanding + session.letters.running > 0 ? 'Starting' : 'Suspended' } as const : { state: 'Finished', why: 'its broker was stopped' } as const
       try {
         await this.close(sessionId, isDurable ? 'suspended' : 'destroyed')
         await sessions.update(sessionId, { ...(state === 'Running' ? left : {}), worker: undefined }, { worker: workerId })

@@ -1,6 +1,7 @@
-import type { MessageStore, Settlement } from '../../store/message-store.ts'
+import type { MessageStore, Settlement, StateChange } from '../../store/message-store.ts'
+import { changesOf, type ChangesSource } from './changes.ts'
 
-interface Waiting { row: Settlement, done: (at: number | undefined) => void, failed: (error: unknown) => void }
+interface Waiting { row: Settlement, changes: readonly StateChange[] | undefined, done: (at: number | undefined) => void, failed: (error: unknown) => void }
 
 /**
  * Writes responses to the store, one batch outstanding: the next batch is what arrived meanwhile. A response is readable only after
@@ -8,6 +9,7 @@ interface Waiting { row: Settlement, done: (at: number | undefined) => void, fai
  */
 export class Settler {
   readonly #store: MessageStore
+  readonly #source: ChangesSource | undefined
   readonly #maxBatch: number
   readonly #maxBacklog: number
   #waiting: Waiting[] = []
@@ -15,8 +17,10 @@ export class Settler {
   #inFlight = 0
   #roomWaiters: Array<() => void> = []
 
-  constructor (store: MessageStore, limits: { maxBatch: number, maxBacklog: number } = { maxBatch: 500, maxBacklog: 2000 }) {
+  /** @param source changes of a custom broker's state that go with any batch */
+  constructor (store: MessageStore, source?: ChangesSource, limits: { maxBatch: number, maxBacklog: number } = { maxBatch: 500, maxBacklog: 2000 }) {
     this.#store = store
+    this.#source = source
     this.#maxBatch = limits.maxBatch
     this.#maxBacklog = limits.maxBacklog
   }
@@ -24,9 +28,9 @@ export class Settler {
   get backlog (): number { return this.#waiting.length + this.#inFlight }
 
   /** Resolves to the response's place, or undefined when the request had a response already. */
-  settle (row: Settlement): Promise<number | undefined> {
+  settle (row: Settlement, changes?: readonly StateChange[]): Promise<number | undefined> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ row, done: resolve, failed: reject })
+      this.#waiting.push({ row, changes, done: resolve, failed: reject })
       if (!this.#isWriting) void this.#write()
     })
   }
@@ -47,11 +51,14 @@ export class Settler {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, this.#maxBatch)
       this.#inFlight = batch.length
+      let changes: StateChange[] | undefined
       try {
-        const kept = await this.#store.settle(batch.map(waiting => waiting.row))
+        changes = changesOf(batch, this.#source)
+        const kept = await this.#store.settle(batch.map(waiting => waiting.row), changes)
         const places = new Map(kept.map(row => [`${row.seq} ${row.clientId}`, row.at]))
         for (const waiting of batch) waiting.done(places.get(`${waiting.row.seq} ${waiting.row.clientId}`))
       } catch (error) {
+        if (changes !== undefined) this.#source?.giveBack(changes)
         for (const waiting of batch) waiting.failed(error)
       }
       this.#inFlight = 0

@@ -46,7 +46,7 @@ t.test('registration: everything that a file says is read', async t => {
   <microsoft.Hpc.Broker>
     <monitor messageThrottleStartThreshold="409600" messageThrottleStopThreshold="307200" sessionIdleTimeout="0" clientIdleTimeout="7"/>
     <loadBalancing messageResendLimit="1" serviceOperationTimeout="2" endpointNotFoundRetryPeriod="10000" serviceRequestPrefetchCount="4" maxDepth="64"/>
-    <customBroker executive="affinity.mjs"><environmentVariables><add name="K" value="v"/></environmentVariables></customBroker>
+    <customBroker executive="./affinity.mjs" arguments="-v &quot;a b&quot;"><environmentVariables><add name="K" value="v"/></environmentVariables></customBroker>
   </microsoft.Hpc.Broker>`), file, { LIB: '/opt/lib' })
   t.strictSame(read, {
     name: 'Pricer',
@@ -84,8 +84,8 @@ t.test('registration: everything that a file says is read', async t => {
       serviceRequestPrefetchCount: 4,
       maxDepth: 64
     },
-    customBroker: { executive: '/srv/soa/affinity.mjs', environmentVariables: { K: 'v' } },
-    warnings: ['microsoft.Hpc.Broker/customBroker: has no effect here: custom brokers are not there yet: the session runs with the stock broker']
+    customBroker: { class: '', executive: '/srv/soa/affinity.mjs', arguments: ['-v', 'a b'], environmentVariables: { K: 'v' } },
+    warnings: []
   })
 })
 

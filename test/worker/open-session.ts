@@ -10,6 +10,7 @@ import type { TaskEvents, TaskInfo } from '../../store/placement-store.ts'
 import type { CallResult, SoapCaller } from '../../transport/channel.ts'
 import type { Envelope, Reading } from '../../wire/soap/envelope.ts'
 import { userDataHeader } from '../../wire/soap/hpc-headers.ts'
+import type { CustomBroker } from '../../broker/custom-broker.ts'
 import { DemandKeeper } from '../../broker/worker/demand.ts'
 import { ServiceFacts } from '../../broker/worker/service-facts.ts'
 import { BrokerSession } from '../../broker/worker/session.ts'
@@ -27,7 +28,7 @@ export const reading = (envelope: Envelope, isFault = false): Reading => ({ enve
 /** For tests that say what becomes of tasks: `news.emit('tasks', [task])`. */
 export type TaskNews = EventEmitter<{ tasks: [TaskInfo[]] }>
 
-export interface OpenOptions { durable?: boolean, store?: MessageStore, clock?: Clock, events?: TaskEvents, connect?: (task: TaskInfo) => SoapCaller, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews }
+export interface OpenOptions { durable?: boolean, store?: MessageStore, clock?: Clock, events?: TaskEvents, connect?: (task: TaskInfo) => SoapCaller, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews, custom?: CustomBroker }
 
 /** A session on a memory store whose one service instance echoes the body, unless the test says otherwise. */
 export async function open (t: Test, options: Omit<OpenOptions, 'clock'> = {}) {
@@ -49,6 +50,7 @@ export async function openSession (options: OpenOptions) {
   ])
   const ended: string[] = []
   const states: string[] = []
+  const whys: string[] = []
   const targets: number[] = []
   const tasks: TaskInfo[] = Array.from({ length: options.instances ?? 1 }, (_, i) => ({ id: `1-${i}`, sessionId: '7', node: 'n1', machineName: 'n1', state: 'Running', capacity: 1, firstCoreIndex: i, address: 'http://127.0.0.1:1/', at: '' }))
   const caller: SoapCaller = {
@@ -72,7 +74,7 @@ export async function openSession (options: OpenOptions) {
       adjustIntervalMs: settings.allocationAdjustInterval,
       shrinks: settings.automaticShrinkEnabled,
       idleTimeoutMs: settings.unitIdleTimeoutMs,
-      outstanding: () => session.counters.outstanding,
+      outstanding: () => session.callsWanted,
       units: () => session.units,
       clock,
       log: silent,
@@ -87,11 +89,12 @@ export async function openSession (options: OpenOptions) {
     connect: options.connect ?? (() => caller),
     exitHost: async () => true,
     taskFateTimeoutMs: 5000,
+    custom: options.custom === undefined ? undefined : { name: options.custom.constructor.name, broker: options.custom, run: (_, call) => call(), close: async () => {} },
     clock,
     log: silent,
     ended: (_, ending, why) => ended.push(`${ending}: ${why}`),
-    stateChanged: (_, state) => states.push(state),
+    stateChanged: (_, state, why) => { states.push(state); whys.push(why) },
   })
   await session.open()
-  return { session, ended, states, targets, store, client: (id = 'c'): BrokerClient => session.client(id) }
+  return { session, ended, states, whys, targets, store, client: (id = 'c'): BrokerClient => session.client(id) }
 }
