@@ -97,7 +97,8 @@ export class BrokerClient {
       isOver = true
       if (--this.#channels > 0) return
       this.#isDeserted = true
-      if (this.#sendsBlindly) this.queue.desert()
+      // Let go of before: the queue is another object's now.
+      if (this.#sendsBlindly && this.#left === undefined) this.queue.desert()
       this.#goIfDeserted()
     }
   }
