@@ -35,7 +35,7 @@ export async function examine (io: Io, settings: AllSettings, head?: string): Pr
     programCheck(io, 'redis-server', ['--version'], 'apt-get install redis-server (only needed for "soa up" without --redis)'),
     programCheck(io, 'setpriv', ['--version'], 'apt-get install util-linux ("soa up" ties its processes to itself with it)'),
     programCheck(io, 'flock', ['--version'], 'apt-get install util-linux ("soa up" locks its data folder with it)'),
-    ...(settings.redis === '' ? [{ what: 'redis', state: 'note' as const, found: 'none named (SOA_REDIS): "soa up" runs one of its own' }] : await redisChecks(settings.redis, settings.durability as Level)),
+    ...(settings.redis === '' ? [{ what: 'redis', state: 'note' as const, found: 'none named (SOA_REDIS): "soa up" runs one of its own' }] : await redisChecks(settings.redis, settings.durability as Level, settings.replicas)),
     isUp,
     ...await Promise.all(listenAddresses(settings).map(address => portCheck(address, isUp.state === 'ok' && new URL(head ?? here).port === String(port)))),
     await diskCheck(dataPath(settings, io))
@@ -56,7 +56,7 @@ function programCheck (io: Io, name: string, args: string[], mend: string): Chec
   return { what: name, state: 'ok', found: `${path} (${stdout.trim().split('\n')[0]?.slice(0, 60) ?? ''})` }
 }
 
-async function redisChecks (url: string, level: Level): Promise<Check[]> {
+async function redisChecks (url: string, level: Level, replicas: number): Promise<Check[]> {
   const { openRedis, closeRedis } = await import('../store/redis.ts')
   const { checkDurable } = await import('../store/redis-check.ts')
   try {
@@ -65,7 +65,7 @@ async function redisChecks (url: string, level: Level): Promise<Check[]> {
       const version = /^redis_version:(.*?)\r?$/m.exec(await redis.info())?.[1] ?? 'unknown'
       const what = 'redis for durable sessions'
       // The question that a head asks before it starts, with its answer: two that differ would help nobody.
-      const durable = await checkDurable(redis, level).then((): Check => ({ what, state: 'ok', found: `keeps them at durability ${level}` }), (error: unknown): Check => {
+      const durable = await checkDurable(redis, level, replicas).then((): Check => ({ what, state: 'ok', found: `keeps them at durability ${level}` }), (error: unknown): Check => {
         if (isSoaError(error)) return { what, state: 'failed', found: error.message }
         throw error
       })

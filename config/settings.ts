@@ -56,6 +56,7 @@ export const SETTINGS = {
   taskFateTimeoutMs: { default: 5000, unit: 'ms', scope: 'session', says: 'a broken connection is judged when it is known how the task ended, at the latest after this long' },
   maxUncountedTries: { default: 10, unit: 'tries', scope: 'session', says: 'times that a request may lose its service instance without that being held against it (node lost, task canceled or preempted, not its turn yet when the host died) before it is given up; 0: no limit' },
   maxDeadLetters: { default: 1000, unit: 'messages', scope: 'session', max: 10_000, says: 'requests that were given up and are kept with their tries, to be looked at and run again; the oldest go. 0: none are kept' },
+  traceMessages: { default: 10_000, unit: 'messages', scope: 'session', max: 1_000_000, says: 'latest messages of which a session\'s broker knows the way for `soa trace`, about 350 bytes each; 0: none, and no times are stored' },
   hookTimeoutMs: { default: 30_000, unit: 'ms', scope: 'session', min: 100, says: 'a hook of a custom broker that has not returned after this long ends its session' },
   maxStateBytes: { default: 1_048_576, unit: 'bytes', scope: 'session', says: 'names and values of a custom broker\'s durable map, as JSON' },
   maxSessionBytes: { default: 0, unit: 'bytes', scope: 'session', says: 'stored requests and responses of one session above which new requests are refused with StorageSpaceNotSufficient; 0: no limit of its own' },

@@ -7,10 +7,10 @@ const OLDEST = 7
 
 /**
  * Refuses to keep durable sessions in a Redis that would lose them: `missingHere` for a Redis that is too old, `refused` with every
- * setting that is wrong, its value, and what to do. Settings are read by CONFIG GET, and where that is forbidden from INFO as far as it
+ * setting that is wrong, its value, and what to do; `replicas` is how many each write waits for at level `replicas`. Settings are read by CONFIG GET, and where that is forbidden from INFO as far as it
  * tells them; a setting that cannot be seen at all is refused too, because the promise rests on it.
  */
-export async function checkDurable (redis: Redis, level: Level): Promise<void> {
+export async function checkDurable (redis: Redis, level: Level, replicas = 1): Promise<void> {
   const info = await redis.info()
   const version = told(info, 'redis_version') ?? '0'
   if (Number.parseInt(version) < OLDEST) throw new SoaError('missingHere', { what: `Redis ${OLDEST}.0 or newer`, mend: `the one that answers is ${version}; install a newer redis-server or give the URL of one` })
@@ -30,7 +30,7 @@ export async function checkDurable (redis: Redis, level: Level): Promise<void> {
     must('appendfsync', value('appendfsync'), is => is === 'always', 'always', `level ${level}; for the last second at risk choose SOA_DURABILITY=process`)
     must('no-appendfsync-on-rewrite', value('no-appendfsync-on-rewrite') ?? 'no', is => is === 'no', 'no', `level ${level}: nothing would be synced while the log is rewritten`)
   }
-  if (level === 'replicas') must('min-replicas-to-write', value('min-replicas-to-write'), is => Number(is) >= 1, '1', 'level replicas')
+  if (level === 'replicas') must('min-replicas-to-write', value('min-replicas-to-write'), is => Number(is) >= replicas, String(replicas), 'level replicas: a primary that was replaced unseen must take nothing more')
   if (wrong.length > 0) throw new SoaError('refused', { why: `this Redis cannot keep durable sessions: ${wrong.join('; ')}` })
 }
 

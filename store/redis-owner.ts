@@ -24,6 +24,11 @@ export interface OwnerNeeds extends CallNeeds {
   readonly keys: SessionKeys
   /** `create`: refused with Broker_SessionIdAlreadyExists when the session has data. `raise`: refused with storeLost when it has none. */
   readonly mode: 'create' | 'raise'
+  /**
+   * Level `replicas`: resolves when enough replicas have all that this connection wrote, throws NotYet when they do not have it in time. Waited for after every write, so that
+   * whatever was acknowledged is in the store after the primary is lost too.
+   */
+  readonly replicated?: (() => Promise<void>) | undefined
 }
 
 /**
@@ -61,7 +66,11 @@ export class SessionOwner {
     const uuid = randomUUID()
     try {
       const checkedOn = connectionNumber(needs.redis)
-      const [token, writes] = list(await patiently(needs, () => CLAIM().run(needs.redis, [needs.keys.meta], [uuid, needs.mode])))
+      const [token, writes] = list(await patiently(needs, async () => {
+        const reply = await CLAIM().run(needs.redis, [needs.keys.meta], [uuid, needs.mode])
+        await needs.replicated?.()
+        return reply
+      }))
       const owner = new SessionOwner(needs, text(token), int(writes), checkedOn)
       if (needs.mode === 'raise') await owner.#readTail()
       return owner
@@ -85,19 +94,24 @@ export class SessionOwner {
 
   /**
    * One script under the token, tried again after a lost connection. `make` is called before each try; undefined: nothing is left to do.
-   * `then` runs with the answer inside the try: what it throws is tried again like the script itself.
    */
-  async run (script: () => Script, make: () => { keys: string[], args: Argument[] } | undefined, then?: (reply: Reply) => Promise<void>): Promise<Reply> {
+  async run (script: () => Script, make: () => { keys: string[], args: Argument[] } | undefined): Promise<Reply> {
     if (this.#failed) throw this.#failed
+    const { replicated } = this.#needs
+    // Run, and only waiting for replicas: a second run would say that it changed nothing.
+    let answer: Reply | undefined
     try {
       return await patiently(this.#needs, async () => {
         if (this.#failed) throw this.#failed
-        if (this.#checkedOn !== connectionNumber(this.#redis)) await this.#renew()
-        const call = make()
-        if (call === undefined) return null
-        const reply = await script().run(this.#redis, call.keys, [this.#token, ...call.args])
-        if (then) await then(reply)
-        return reply
+        if (this.#checkedOn !== connectionNumber(this.#redis)) {
+          answer = undefined
+          await this.#renew()
+        }
+        const call = answer === undefined ? make() : undefined
+        if (call !== undefined) answer = await script().run(this.#redis, call.keys, [this.#token, ...call.args])
+        if (answer === undefined) return null
+        if (replicated !== undefined && script().writes) await replicated()
+        return answer
       }, () => { this.#checkedOn = -1 })
     } catch (error) {
       throw this.#keep(said(error, this.#needs.sessionId))
@@ -144,6 +158,7 @@ export class SessionOwner {
     const ours = [this.#token, ...this.#maybe]
     this.#maybe = [...this.#maybe, candidate].slice(-20)
     const [writes] = list(await RENEW().run(this.#redis, [this.#needs.keys.meta], [candidate, ...ours]))
+    await this.#needs.replicated?.()
     this.#token = candidate
     this.#maybe = []
     if (int(writes) < this.#writes) throw this.#lost(`${int(writes)} writes`, this.#writes)

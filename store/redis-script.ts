@@ -16,10 +16,13 @@ export type Reply = number | Buffer | null | Reply[]
 export class Script {
   readonly #text: string
   readonly #sha: string
+  /** Redis lets a script that says no-writes write nothing. */
+  readonly writes: boolean
 
   constructor (name: string) {
     const read = (file: string): string => readFileSync(asset(`store/lua/${file}`), 'utf8')
     this.#text = read(`${name}.lua`).replace(/^-- include (\S+)$/gm, (_, file: string) => read(file))
+    this.writes = !/^#!lua.*no-writes/.test(this.#text)
     this.#sha = createHash('sha1').update(this.#text).digest('hex')
   }
 

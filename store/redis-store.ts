@@ -2,13 +2,14 @@ import { SoaError, isSoaError } from '../core/errors.ts'
 import { systemClock, type Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { MessageStore, Settlement, StateChange, StoredClient, StoredRequest, StoredResponse } from './message-store.ts'
-import { packLetter, packRequest, packResponse, unpackRequest, unpackResponse } from './pack.ts'
-import { NotYet } from './redis-call.ts'
+import { packLetter, packRequest, packResponse, unpackKept, unpackRequest, unpackResponse } from './pack.ts'
 import { RedisDeadLetters } from './redis-dead-letters.ts'
 import { sessionKeys, type SessionKeys } from './redis-keys.ts'
 import { loadClients } from './redis-load.ts'
 import { SessionOwner } from './redis-owner.ts'
+import { replicasHave } from './redis-replicas.ts'
 import { int, list, script, text, type Argument, type Reply } from './redis-script.ts'
+import type { KeptHead, Sieve } from './trace-facts.ts'
 import type { Redis } from './redis.ts'
 
 const APPEND = script('append')
@@ -18,6 +19,7 @@ const DISCARD = script('discard')
 const RELEASE = script('release')
 const READ = script('read')
 const REQUESTS = script('requests')
+const SCAN = script('scan')
 const PURGE = script('purge')
 const TOTALS = script('totals')
 const CLIENTS = script('clients')
@@ -29,6 +31,8 @@ const STATE_KEEP = script('state-keep')
 const RELEASED_A_STEP = 1000
 const REMOVED_A_STEP = 300
 const READ_AT_MOST = 10_000
+/** Seqs or places that one step of a scan looks at: a few milliseconds in which Redis does nothing else. */
+const SCANNED_AT_MOST = 2000
 
 /** What an acknowledged commit is safe against (design.md): process: kill -9 of all but Redis · disk: and of Redis, power loss · replicas: and loss of the primary. */
 export type Level = 'process' | 'disk' | 'replicas'
@@ -38,7 +42,7 @@ export interface OpenSession {
   readonly redis: Redis
   readonly prefix: string
   readonly sessionId: string
-  /** `process` and `disk` differ in Redis's own settings, which `checkDurable` looks at; `replicas` makes each commit wait for them too. */
+  /** `process` and `disk` differ in Redis's own settings, which `checkDurable` looks at; `replicas` makes each write wait for them too. */
   readonly level: Level
   /** True: a new session, refused with Broker_SessionIdAlreadyExists when it has data. False: raise it, refused with storeLost when it has none. */
   readonly create: boolean
@@ -51,7 +55,7 @@ export interface OpenSession {
     /** Setting storeTimeoutMs, default 30 s. */
     readonly timeoutMs?: number | undefined
   } | undefined
-  /** Replicas that a commit waits for at level `replicas`, default 1. A guarantee only with all of them. */
+  /** Replicas that every write waits for at level `replicas`, default 1. A guarantee only with all of them. */
   readonly replicas?: number | undefined
   readonly clock?: Clock | undefined
 }
@@ -62,16 +66,14 @@ export class RedisMessageStore implements MessageStore {
   readonly #keys: SessionKeys
   readonly #opened: OpenSession
   readonly letters: RedisDeadLetters
-  readonly #timeoutMs: number
   readonly #stop: AbortController
   #settling: Promise<unknown> = Promise.resolve()
   #isClosed = false
 
-  private constructor (opened: OpenSession, owner: SessionOwner, keys: SessionKeys, timeoutMs: number, stop: AbortController) {
+  private constructor (opened: OpenSession, owner: SessionOwner, keys: SessionKeys, stop: AbortController) {
     this.#opened = opened
     this.#owner = owner
     this.#keys = keys
-    this.#timeoutMs = timeoutMs
     this.#stop = stop
     this.letters = new RedisDeadLetters({ keys, run: (of, keys, args) => this.#run(of, keys, args), moved: writes => owner.moved(writes) })
   }
@@ -82,8 +84,9 @@ export class RedisMessageStore implements MessageStore {
     const keys = sessionKeys(prefix, sessionId)
     const timeoutMs = limits?.timeoutMs ?? 30_000
     const stop = new AbortController()
-    const owner = await SessionOwner.claim({ redis, log, timeoutMs, clock, signal: stop.signal, sessionId, keys, mode: create ? 'create' : 'raise' })
-    return new RedisMessageStore(opened, owner, keys, timeoutMs, stop)
+    const replicated = opened.level === 'replicas' ? replicasHave(redis, opened.replicas ?? 1, Math.min(500, Math.floor(timeoutMs / 10))) : undefined
+    const owner = await SessionOwner.claim({ replicated, redis, log, timeoutMs, clock, signal: stop.signal, sessionId, keys, mode: create ? 'create' : 'raise' })
+    return new RedisMessageStore(opened, owner, keys, stop)
   }
 
   async append (clientId: string, displayId: string, batch: readonly StoredRequest[], state: readonly StateChange[] = []): Promise<void> {
@@ -106,8 +109,7 @@ export class RedisMessageStore implements MessageStore {
 
   async commit (clientId: string, displayId: string, through: { seq: number, committed: number, endOfMessages: boolean, batchId: number }): Promise<void> {
     const args = [clientId, displayId, through.seq, through.committed, through.endOfMessages ? 1 : 0, through.batchId]
-    const wait = this.#opened.level === 'replicas' ? () => this.#replicated() : undefined
-    this.#owner.moved(int(await this.#run(COMMIT, [this.#keys.meta, this.#keys.clients, this.#keys.of(clientId).client], args, wait)))
+    this.#owner.moved(int(await this.#run(COMMIT, [this.#keys.meta, this.#keys.clients, this.#keys.of(clientId).client], args)))
     this.#owner.acknowledged(clientId, { committedSeq: through.seq })
   }
 
@@ -126,8 +128,8 @@ export class RedisMessageStore implements MessageStore {
   async #settle (batch: readonly Settlement[], state: readonly StateChange[]): Promise<Array<{ clientId: string, seq: number, at: number }>> {
     if (batch.length === 0) return []
     const rows = new Map<string, Array<{ seq: number, isFault: boolean, row: Buffer, letter: Buffer | undefined }>>()
-    for (const { clientId, seq, isFault, requestAction, response, letter } of batch) {
-      const row = { seq, isFault, row: packResponse({ seq, isFault, requestAction, envelope: response }), letter: letter && packLetter(seq, letter) }
+    for (const { clientId, seq, isFault, requestAction, response, letter, trace } of batch) {
+      const row = { seq, isFault, row: packResponse({ seq, isFault, requestAction, envelope: response, trace }), letter: letter && packLetter(seq, letter) }
       const of = rows.get(clientId)
       if (of === undefined) rows.set(clientId, [row])
       else of.push(row)
@@ -183,6 +185,18 @@ export class RedisMessageStore implements MessageStore {
     if (seqs.length === 0) return []
     const rows = list(await this.#run(REQUESTS, [this.#keys.meta, this.#keys.of(clientId).requests], [...seqs]))
     return rows.filter(row => row !== null).map(row => unpackRequest(row as Buffer))
+  }
+
+  async scan (clientId: string, of: 'requests' | 'responses', below: number, count: number, { messageId, userData = '', faults = false }: Sieve): Promise<{ items: KeptHead[], next: number | undefined }> {
+    const { client, requests, responses } = this.#keys.of(clientId)
+    const isRequests = of === 'requests'
+    // As they stand in a row's head, behind urn:uuid: or without it.
+    const ids = messageId === undefined ? ['', ''] : ['urn:uuid:', ''].map(before => `"${isRequests ? 'messageId' : 'relatesTo'}":${JSON.stringify(before + messageId).slice(0, -1)}`)
+    const args = [isRequests ? 1 : 0, Math.min(below, Number.MAX_SAFE_INTEGER), Math.min(count, SCANNED_AT_MOST), ...ids, userData, faults ? 1 : 0]
+    const [next, ...flat] = list(await this.#run(SCAN, [this.#keys.meta, client, isRequests ? requests : responses], args))
+    const items: KeptHead[] = []
+    for (let i = 0; i < flat.length; i += 2) items.push(unpackKept(flat[i + 1] as Buffer, isRequests ? undefined : int(flat[i])))
+    return { items, next: int(next) < 0 ? undefined : int(next) }
   }
 
   async release (clientId: string, through: number): Promise<void> {
@@ -254,21 +268,13 @@ export class RedisMessageStore implements MessageStore {
     }
   }
 
-  /** WAIT counts what this connection wrote last, and every commit writes; the replicas then have all that came before it too. */
-  async #replicated (): Promise<void> {
-    const wanted = this.#opened.replicas ?? 1
-    // Short and again: WAIT holds up everything behind it on this connection.
-    const reached = await this.#opened.redis.wait(wanted, Math.min(500, Math.floor(this.#timeoutMs / 10)))
-    if (reached < wanted) throw new NotYet(`${reached} of ${wanted} replicas have the commit (level replicas)`)
+  #run (of: Parameters<SessionOwner['run']>[0], keys: string[], args: Argument[]): Promise<Reply> {
+    return this.#runMade(of, () => ({ keys, args }))
   }
 
-  #run (of: Parameters<SessionOwner['run']>[0], keys: string[], args: Argument[], then?: (reply: Reply) => Promise<void>): Promise<Reply> {
-    return this.#runMade(of, () => ({ keys, args }), then)
-  }
-
-  async #runMade (...[of, make, then]: Parameters<SessionOwner['run']>): Promise<Reply> {
+  async #runMade (...[of, make]: Parameters<SessionOwner['run']>): Promise<Reply> {
     if (this.#isClosed) throw new SoaError('StorageClosed', {})
-    return await this.#owner.run(of, make, then)
+    return await this.#owner.run(of, make)
   }
 }
 

@@ -43,7 +43,8 @@ const CLOSE_GRACE_MS = 2000
  * Connects and resolves once Redis is ready (data loaded). Refuses with StorageServiceNotAvailble after `timeoutMs`, or the signal's reason.
  *
  * @param url `redis://[user:password@]host:port[/db]`, `rediss://…` (TLS), `unix:///path/redis.sock[?db=1]`,
- *   `unix://user:password@localhost/path/redis.sock` or the plain path
+ *   `unix://user:password@localhost/path/redis.sock` or the plain path; or `sentinel://[user:password@]host:port,host:port/masterName[?db=1]`: the primary that the
+ *   Sentinels name, now and after each fail-over. `sentinelUser` and `sentinelPassword` behind the ? are for the Sentinels, user and password for Redis
  */
 export async function openRedis (url: string, { log, signal, kind = 'commands', timeoutMs = 30_000, name, clock = systemClock }: OpenRedis): Promise<Redis> {
   signal?.throwIfAborted()
@@ -130,11 +131,12 @@ export function waitReady (redis: Redis, ms: number, clock: Clock, signal?: Abor
 export function parseRedisUrl (url: string): Options {
   const bad = (why: string): SoaError => new SoaError('Broker_InvalidConfiguration', { setting: 'redis', why: `${redactRedisUrl(url)}: ${why}` })
   if (url.startsWith('/')) return { path: url }
+  if (/^sentinel:/i.test(url)) return parseSentinelUrl(url, bad)
   let parsed: URL
   try {
     parsed = new URL(url)
   } catch {
-    throw bad('is neither redis://host:port, rediss://host:port, unix:///path nor the path of a socket')
+    throw bad('is neither redis://host:port, rediss://host:port, sentinel://host:port,host:port/masterName, unix:///path nor the path of a socket')
   }
   const login = {
     ...(parsed.username === '' ? {} : { username: decodeURIComponent(parsed.username) }),
@@ -158,12 +160,40 @@ export function parseRedisUrl (url: string): Options {
         ...database(parsed.pathname.replace(/^\//, '')),
         ...(parsed.protocol === 'rediss:' ? { tls: { servername: parsed.hostname } } : {})
       }
-    default: throw bad(`the scheme ${parsed.protocol} is not known; redis:, rediss: and unix: are`)
+    default: throw bad(`the scheme ${parsed.protocol} is not known; redis:, rediss:, sentinel: and unix: are`)
   }
 }
 
-/** The URL without its password, for logs and faults. */
-export const redactRedisUrl = (url: string): string => url.replace(/^([a-z]+:\/\/[^@/]*?:)[^@/]*@/i, '$1***@')
+function parseSentinelUrl (url: string, bad: (why: string) => SoaError): Options {
+  const [, user, password, hosts = '', name = '', query = ''] = /^sentinel:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?]*)\/?([^/?]*)(?:\?(.*))?$/i.exec(url) ?? []
+  if (hosts === '' || name === '') throw bad('sentinel://host:port,host:port/masterName is expected')
+  const sentinels = hosts.split(',').map(each => {
+    const [whole, ipv6, host, port = '26379'] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(each) ?? []
+    if (whole === undefined || Number(port) > 65_535) throw bad(`"${each}" is no host:port of a Sentinel`)
+    return { host: ipv6 ?? host ?? '', port: Number(port) }
+  })
+  const asked = new URLSearchParams(query)
+  const db = asked.get('db') ?? '0'
+  if (!/^\d{1,5}$/.test(db)) throw bad(`"${db}" is no database number`)
+  for (const key of asked.keys()) if (!['db', 'sentinelUser', 'sentinelPassword'].includes(key)) throw bad(`${key} is not known here; db, sentinelUser and sentinelPassword are`)
+  const [sentinelUsername, sentinelPassword] = [asked.get('sentinelUser'), asked.get('sentinelPassword')]
+  return {
+    sentinels,
+    name: decodeURIComponent(name),
+    role: 'master',
+    db: Number(db),
+    ...(user === undefined || user === '' ? {} : { username: decodeURIComponent(user) }),
+    ...(password === undefined || password === '' ? {} : { password: decodeURIComponent(password) }),
+    ...(sentinelUsername === null ? {} : { sentinelUsername }),
+    ...(sentinelPassword === null ? {} : { sentinelPassword }),
+    sentinelRetryStrategy: times => Math.min(50 * times, RETRY_CAP_MS),
+    // A primary that is cut off, not dead, keeps its connections: the Sentinels say when another one has taken over.
+    failoverDetector: true
+  }
+}
+
+/** The URL without its passwords, for logs and faults. */
+export const redactRedisUrl = (url: string): string => url.replace(/^([a-z]+:\/\/[^@/]*?:)[^@/]*@/i, '$1***@').replace(/([?&]sentinelPassword=)[^&]*/i, '$1***')
 
 function knobs (kind: RedisKind, timeoutMs: number): Options {
   const common: Options = {

@@ -21,6 +21,12 @@ t.test('redis: URLs of every form', async t => {
     ['rediss://u:p@grid.example:6380', { host: 'grid.example', port: 6380, username: 'u', password: 'p', tls: { servername: 'grid.example' } }]
   ] as const
   for (const [url, options] of cases) t.same(parseRedisUrl(url), options, url)
+  t.match(parseRedisUrl('sentinel://u:p%40ss@a.example:26380,[::1],10.0.0.3:7/grid?db=2&sentinelPassword=s%2F'), {
+    sentinels: [{ host: 'a.example', port: 26_380 }, { host: '::1', port: 26_379 }, { host: '10.0.0.3', port: 7 }], name: 'grid', role: 'master', db: 2, username: 'u', password: 'p@ss', sentinelPassword: 's/'
+  })
+  t.match(parseRedisUrl('sentinel://:p@h/m'), { sentinels: [{ host: 'h', port: 26_379 }], name: 'm', password: 'p', username: undefined })
+  for (const url of ['sentinel://h:1', 'sentinel:///m', 'sentinel://h:1,/m', 'sentinel://h:99999/m', 'sentinel://h/m?db=x', 'sentinel://h/m?dbs=1']) t.throws(() => parseRedisUrl(url), fault('Broker_InvalidConfiguration', ['redis']), url)
+  t.equal(redactRedisUrl('sentinel://u:secret@h:1,g:2/m?sentinelPassword=x&db=1'), 'sentinel://u:***@h:1,g:2/m?sentinelPassword=***&db=1')
   for (const url of ['', 'localhost:6379', 'http://localhost', 'redis://h/x', 'unix://elsewhere/run/redis.sock', 'unix:///a?db=-1']) {
     t.throws(() => parseRedisUrl(url), fault('Broker_InvalidConfiguration', ['redis']), url)
   }
