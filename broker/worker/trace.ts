@@ -1,0 +1,246 @@
+import { cutText } from '../../core/cut-text.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { StoredResponse } from '../../store/message-store.ts'
+import type { TaskInfo } from '../../store/placement-store.ts'
+import type { TraceFacts } from '../../store/trace-facts.ts'
+import type { Desk } from './dispatcher.ts'
+import type { BrokerRequest } from './request-queue.ts'
+import type { Outcome, Verdict } from './retry.ts'
+
+/** Where a run was: one object for all runs of a task. */
+export interface RunPlace { readonly taskId: string, readonly node: string | undefined, readonly address: string | undefined }
+
+/** One execution of a request. Times here and below: ms since 1970. */
+export interface Run {
+  readonly place: RunPlace
+  /** The request's first run is 1. */
+  readonly nth: number
+  readonly at: number
+  /** Undefined: it is there. */
+  endedAt?: number
+  /** A run that came to nothing: why, and what then became of the request. */
+  outcome?: Outcome
+  why?: string
+  action?: Verdict['action']
+}
+
+/** A request's way through this broker, from its first run on. */
+export interface TraceRow {
+  readonly clientKey: string
+  /** 0: a call in the same exchange. */
+  readonly seq: number
+  readonly messageId: string
+  readonly action: string
+  readonly receivedAt: number | undefined
+  readonly queuedAt: number | undefined
+  /** The latest ones, oldest first. */
+  readonly runs: Run[]
+  /** Runs that there were. */
+  tries: number
+  /** A response came, or was made. */
+  repliedAt?: number
+  isFault: boolean
+  isGivenUp: boolean
+  /** The store has the response; of a call in the same exchange: it was sent. */
+  answeredAt?: number
+  /** Place among the client's responses. */
+  at?: number
+  deliveredAt?: number
+  deliveries: number
+}
+
+const RUNS_KEPT = 20
+const FLUSHES_KEPT = 1000
+const FAILED_STORED = 5
+const WHY_KEPT = 200
+
+/**
+ * What became of the latest messages of a session: rows are written as requests go their way, and read only when somebody asks. At most `most` rows; what is
+ * still under way stays beyond that. A request that has had no run yet has no row: its BrokerRequest has its times, and a million that wait cost nothing here.
+ */
+export class SessionTrace {
+  readonly most: number
+  readonly #clock: Clock
+  /** A ring: `#next` is the oldest one once it is full. */
+  readonly #ring: TraceRow[] = []
+  #next = 0
+  /** By client, then by seq. */
+  readonly #rows = new Map<string, Map<number, TraceRow>>()
+  readonly #places = new Map<string, RunPlace>()
+  /** By client, the latest flushes: everything up to `seq` may run since then. */
+  readonly #flushes = new Map<string, Array<{ seq: number, at: number }>>()
+  /** Rows that are out of the ring and under way. */
+  readonly #lingering = new Set<TraceRow>()
+  /** Rows that went to make room for later ones. */
+  forgotten = 0
+
+  /** @param most setting traceMessages, 1 … */
+  constructor (most: number, clock: Clock) {
+    this.most = most
+    this.#clock = clock
+  }
+
+  get now (): number { return this.#clock.now() }
+
+  added ({ id, node, address }: TaskInfo): void { this.#places.set(id, { taskId: id, node, address }) }
+  removed (taskId: string): void { this.#places.delete(taskId) }
+
+  flushed (clientKey: string, seq: number): void {
+    const flushes = this.#flushes.get(clientKey)
+    const flush = { seq, at: this.now }
+    if (flushes === undefined) { this.#flushes.set(clientKey, [flush]); return }
+    flushes.push(flush)
+    if (flushes.length > 2 * FLUSHES_KEPT) flushes.splice(0, FLUSHES_KEPT)
+  }
+
+  /** Undefined: it was not flushed, or before this broker had the session. */
+  flushedAt (clientKey: string, seq: number): number | undefined { return this.#flushes.get(clientKey)?.find(flush => flush.seq >= seq)?.at }
+
+  started (request: BrokerRequest, taskId: string): void {
+    if (request.isPart === true) return
+    const row = request.trace ??= this.#rowOf(request)
+    if (taskId === '') return // a custom broker answers it itself
+    row.runs.push({ place: this.#places.get(taskId) ?? { taskId, node: undefined, address: undefined }, nth: ++row.tries, at: this.#clock.now() })
+    if (row.runs.length > RUNS_KEPT) row.runs.shift()
+  }
+
+  /** A service instance answered. */
+  replied ({ trace: row }: BrokerRequest, taskId: string): void {
+    if (row === undefined) return
+    const run = lastRun(row, taskId)
+    if (run !== undefined) run.endedAt = this.#clock.now()
+  }
+
+  /** A run came to nothing. */
+  failed ({ trace: row }: BrokerRequest, taskId: string, outcome: Outcome, action: Verdict['action'], why: string): void {
+    const run = row && lastRun(row, taskId)
+    if (run === undefined) return
+    run.endedAt = this.#clock.now()
+    run.outcome = outcome
+    run.action = action
+    run.why = why
+  }
+
+  /** It has its response, which is on its way to whoever keeps it or waits for it. */
+  completed (request: BrokerRequest, isFault: boolean, isGivenUp: boolean): void {
+    if (request.isPart === true) return
+    const row = request.trace ??= this.#rowOf(request)
+    if (row.repliedAt !== undefined && request.replayOf === undefined) return // of two responses the first counts
+    if (isGivenUp && row.runs.some(run => run.endedAt === undefined)) return // the request lives on with another run
+    row.repliedAt = this.#clock.now()
+    row.isFault = isFault
+    row.isGivenUp = isGivenUp
+    if (row.seq === 0 || request.replayOf !== undefined) row.answeredAt = row.repliedAt
+  }
+
+  /** What is stored with the response. */
+  facts ({ trace: row }: BrokerRequest): TraceFacts | undefined {
+    if (row?.repliedAt === undefined) return undefined
+    const { receivedAt, queuedAt, runs, tries, repliedAt } = row
+    const answering = runs.findLast(run => run.outcome === undefined)
+    const last = answering ?? runs.at(-1)
+    const failed = runs.length === 1 && answering !== undefined
+      ? undefined
+      : runs.flatMap(({ place: { taskId, node = '' }, endedAt, outcome, why = '' }) => outcome === undefined || endedAt === undefined ? [] : [{ taskId, node, at: isoTime(endedAt), outcome, why: cutText(why, WHY_KEPT) }]).slice(-FAILED_STORED)
+    return { receivedAt, queuedAt, dispatchedAt: last?.at, repliedAt, tries, taskId: last?.place.taskId, node: last?.place.node, failed: failed?.length === 0 ? undefined : failed }
+  }
+
+  /** The store has the response. */
+  answered ({ trace: row }: BrokerRequest, at: number, isFault: boolean): void {
+    if (row === undefined) return
+    row.answeredAt = this.#clock.now()
+    row.isFault = isFault // a custom broker may have changed it
+    row.at = at
+    if (this.#lingering.delete(row)) this.#drop(row)
+  }
+
+  /** These were handed to a reader. */
+  delivered (clientKey: string, responses: readonly StoredResponse[]): void {
+    const rows = this.#rows.get(clientKey)
+    if (rows === undefined || rows.size === 0) return
+    const now = this.#clock.now()
+    for (const { seq } of responses) {
+      const row = rows.get(seq)
+      if (row === undefined) continue
+      row.deliveredAt ??= now
+      row.deliveries++
+    }
+  }
+
+  /** The client was purged. */
+  forget (clientKey: string): void {
+    this.#rows.delete(clientKey)
+    this.#flushes.delete(clientKey)
+    for (const row of this.#lingering) if (row.clientKey === clientKey) this.#lingering.delete(row)
+  }
+
+  find (clientKey: string, seq: number): TraceRow | undefined { return this.#rows.get(clientKey)?.get(seq) }
+
+  /** Latest first run first. */
+  * rows (): Generator<TraceRow> {
+    const { length } = this.#ring
+    for (let i = 1; i <= length; i++) {
+      const row = this.#ring[(this.#next - i + length) % length] as TraceRow
+      if (row.seq === 0 || this.find(row.clientKey, row.seq) === row) yield row
+    }
+    yield * this.#lingering
+  }
+
+  #rowOf (request: BrokerRequest): TraceRow {
+    const { clientKey, seq, envelope, receivedAt, queuedAt } = request
+    const known = seq === 0 ? undefined : this.find(clientKey, seq)
+    if (known !== undefined) return known // a dead letter that runs again
+    const row: TraceRow = { clientKey, seq, messageId: envelope?.messageId ?? '', action: envelope?.action ?? '', receivedAt, queuedAt, runs: [], tries: 0, isFault: false, isGivenUp: false, deliveries: 0 }
+    this.#keep(row)
+    return row
+  }
+
+  #keep (row: TraceRow): void {
+    if (row.seq !== 0) {
+      const rows = this.#rows.get(row.clientKey)
+      if (rows === undefined) this.#rows.set(row.clientKey, new Map([[row.seq, row]]))
+      else rows.set(row.seq, row)
+    }
+    if (this.#ring.length < this.most) { this.#ring.push(row); return }
+    const oldest = this.#ring[this.#next] as TraceRow
+    this.#ring[this.#next] = row
+    this.#next = (this.#next + 1) % this.most
+    if (oldest.seq !== 0 && oldest.answeredAt === undefined && this.find(oldest.clientKey, oldest.seq) === oldest) this.#lingering.add(oldest)
+    else this.#drop(oldest)
+  }
+
+  #drop (row: TraceRow): void {
+    this.forgotten++
+    const rows = this.#rows.get(row.clientKey)
+    if (rows?.get(row.seq) === row) rows.delete(row.seq)
+    if (rows?.size === 0) this.#rows.delete(row.clientKey)
+  }
+}
+
+const lastRun = (row: TraceRow, taskId: string): Run | undefined => row.runs.findLast(run => run.endedAt === undefined && run.place.taskId === taskId)
+
+/** ISO 8601 with ms. */
+export const isoTime = (ms: number): string => new Date(ms).toISOString()
+
+/** The desk that dispatchers see, with every step of a request written down. */
+export function tracedDesk (desk: Desk, trace: SessionTrace): Desk {
+  return {
+    requests: desk.requests,
+    load: request => desk.load(request),
+    started (request, taskId) { trace.started(request, taskId); desk.started(request, taskId) },
+    ended (request, taskId, ms) {
+      if (ms !== undefined) trace.replied(request, taskId)
+      desk.ended?.(request, taskId, ms)
+    },
+    failed (request, taskId, outcome, action, why) { trace.failed(request, taskId, outcome, action, why) },
+    complete (request, response, isFault, isMade, changes) {
+      trace.completed(request, isFault, false)
+      return desk.complete(request, response, isFault, isMade, changes)
+    },
+    giveUp (request, why, taskId) {
+      trace.completed(request, true, true)
+      return desk.giveUp(request, why, taskId)
+    },
+    putBack: request => desk.putBack(request),
+  }
+}
