@@ -7,7 +7,7 @@ const OLDEST = 7
 
 /**
  * Refuses to keep durable sessions in a Redis that would lose them: `missingHere` for a Redis that is too old, `refused` with every
- * setting that is wrong, its value, and what to do; `replicas` is how many each write waits for at level `replicas`. Settings are read by CONFIG GET, and where that is forbidden from INFO as far as it
+ * setting that is wrong, its value, and what to do; `replicas` is how many each write waits for at that level. Settings are read by CONFIG GET, and where that is forbidden from INFO as far as it
  * tells them; a setting that cannot be seen at all is refused too, because the promise rests on it.
  */
 export async function checkDurable (redis: Redis, level: Level, replicas = 1): Promise<void> {

@@ -9,7 +9,8 @@ import { loadClients } from './redis-load.ts'
 import { SessionOwner } from './redis-owner.ts'
 import { replicasHave } from './redis-replicas.ts'
 import { int, list, script, text, type Argument, type Reply } from './redis-script.ts'
-import type { KeptHead, Sieve } from './trace-facts.ts'
+import type { KeptHead, Scanned, Sieve } from './trace-facts.ts'
+import { forgetUsage, type Quota } from './redis-usage.ts'
 import type { Redis } from './redis.ts'
 
 const APPEND = script('append')
@@ -55,6 +56,8 @@ export interface OpenSession {
     /** Setting storeTimeoutMs, default 30 s. */
     readonly timeoutMs?: number | undefined
   } | undefined
+  /** Of all durable sessions together; asked before each append. */
+  readonly quota?: Quota | undefined
   /** Replicas that every write waits for at level `replicas`, default 1. A guarantee only with all of them. */
   readonly replicas?: number | undefined
   readonly clock?: Clock | undefined
@@ -96,11 +99,15 @@ export class RedisMessageStore implements MessageStore {
     let batchId = -1
     let top = 0
     const rows: Argument[] = []
+    let bytes = 0
     for (const request of batch) {
-      rows.push(request.seq, packRequest(request))
+      const row = packRequest(request)
+      bytes += row.length
+      rows.push(request.seq, row)
       batchId = Math.max(batchId, request.batchId)
       top = Math.max(top, request.seq)
     }
+    this.#opened.quota?.admit(bytes)
     const [writes, tooMany] = list(await this.#run(APPEND, [this.#keys.meta, this.#keys.clients, client, requests, this.#keys.state], [clientId, displayId, quota, batchId, changes(state), ...rows]))
     if (int(tooMany) > 0) throw new SoaError('StorageSpaceNotSufficient', { setting: 'maxSessionBytes', value: int(tooMany), limit: quota })
     this.#owner.moved(int(writes))
@@ -187,16 +194,16 @@ export class RedisMessageStore implements MessageStore {
     return rows.filter(row => row !== null).map(row => unpackRequest(row as Buffer))
   }
 
-  async scan (clientId: string, of: 'requests' | 'responses', below: number, count: number, { messageId, userData = '', faults = false }: Sieve): Promise<{ items: KeptHead[], next: number | undefined }> {
+  async scan (clientId: string, of: 'requests' | 'responses', below: number, count: number, { messageId, userData = '', faults = false }: Sieve): Promise<Scanned> {
     const { client, requests, responses } = this.#keys.of(clientId)
     const isRequests = of === 'requests'
     // As they stand in a row's head, behind urn:uuid: or without it.
     const ids = messageId === undefined ? ['', ''] : ['urn:uuid:', ''].map(before => `"${isRequests ? 'messageId' : 'relatesTo'}":${JSON.stringify(before + messageId).slice(0, -1)}`)
     const args = [isRequests ? 1 : 0, Math.min(below, Number.MAX_SAFE_INTEGER), Math.min(count, SCANNED_AT_MOST), ...ids, userData, faults ? 1 : 0]
-    const [next, ...flat] = list(await this.#run(SCAN, [this.#keys.meta, client, isRequests ? requests : responses], args))
+    const [next, looked, ...flat] = list(await this.#run(SCAN, [this.#keys.meta, client, isRequests ? requests : responses], args))
     const items: KeptHead[] = []
     for (let i = 0; i < flat.length; i += 2) items.push(unpackKept(flat[i + 1] as Buffer, isRequests ? undefined : int(flat[i])))
-    return { items, next: int(next) < 0 ? undefined : int(next) }
+    return { items, looked: int(looked), next: int(next) < 0 ? undefined : int(next) }
   }
 
   async release (clientId: string, through: number): Promise<void> {
@@ -266,6 +273,7 @@ export class RedisMessageStore implements MessageStore {
     } catch (error) {
       if (!isSoaError(error, 'storeLost')) throw error // nothing of the session is there: that is what was wanted
     }
+    await forgetUsage(this.#opened, this.#opened.sessionId)
   }
 
   #run (of: Parameters<SessionOwner['run']>[0], keys: string[], args: Argument[]): Promise<Reply> {

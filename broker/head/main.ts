@@ -20,6 +20,7 @@ import { RedisHeadDirectory } from '../../store/redis-heads.ts'
 import { RedisServiceRegistry } from '../../store/redis-services.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
 import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
+import { forgetUsage, probeWrites } from '../../store/redis-usage.ts'
 import { RedisTimers } from '../../store/redis-timers.ts'
 import { closeRedis, connectionNumber, openRedis } from '../../store/redis.ts'
 import { baseUrls } from '../../transport/http/base-url.ts'
@@ -133,7 +134,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     const purgeQueues = async (sessionId: string): Promise<void> => {
       const opened = await RedisMessageStore.open({ ...stored, sessionId, level: 'process', create: false, limits: { timeoutMs } })
         .catch(error => { if (isSoaError(error, 'storeLost')) return undefined; throw error }) // nothing was there
-      await opened?.close(false)
+      await (opened === undefined ? forgetUsage(stored, sessionId) : opened.close(false))
     }
     const far: FarWorkers = new FarWorkers({
       heads, directory, machine, runDir, storeConnection: () => connectionNumber(redis), onDeath: (workerId, why) => raising.workerDied(workerId, why), clock, log: room('far workers')
@@ -171,8 +172,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       membership, sessions, pool, demand, turns, purgeQueues, clock, raiseLater: sessionId => chores.ask('raise', sessionId), limits: { raiseTimeoutMs: WORKER_READY_MS }, log: room('sessions'), signal: life.signal
     })
     const launcher = new SessionLauncher({
-      nodes: () => placementStore.nodes(),
-      membership, sessions, allocations, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
+      nodes: () => placementStore.nodes(), membership, sessions, allocations, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
     })
     const chores: Chores = new Chores({
       connection: bullRedis,
@@ -230,7 +230,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
         healthRoutes(app, {
           clock,
           checks: [
-            { name: 'redis', run: async () => { await redis.ping() } },
+            { name: 'redis', run: () => probeWrites(redis).then(() => undefined, (error: Error) => `it takes no writes: ${error.message}`) },
             { name: 'placement', run: async () => { const ms = await placementStore.sinceSweepMs(); return ms > SWEEP_LATE_MS ? `no sweep for ${ms} ms` : undefined } },
             { name: 'workers', run: () => pool.trouble }
           ]

@@ -14,6 +14,7 @@ import { RedisTaskEvents } from '../../store/redis-placement-events.ts'
 import { RedisServiceRegistry } from '../../store/redis-services.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
 import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
+import { StoreUsage } from '../../store/redis-usage.ts'
 import { baseUrls } from '../../transport/http/base-url.ts'
 import { forward } from '../../transport/http/forward.ts'
 import { listenHttp } from '../../transport/http/listener.ts'
@@ -64,26 +65,29 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   const blocking = life.own(await openRedis(spec.redisUrl, { log, timeoutMs, kind: 'blocking', name: `worker ${workerId} events` }), closeRedis)
   const events = life.own(new RedisTaskEvents({ redis, blocking, prefix, log, clock }), events => events.close())
   const directory = new RedisWorkerDirectory({ redis, prefix, log, timeoutMs, clock })
+  const usage = life.own(new StoreUsage({ redis, prefix, log, timeoutMs, clock, maxStoreBytes: settings.maxStoreBytes }), usage => usage.close())
   const records = new RedisSessionStore({ redis, prefix, log, timeoutMs, clock })
   const sessions = new WorkerSessions({
     workerId,
     defaults: settings,
     async openStore (record, { maxSessionBytes, maxDeadLetters }) {
       if (!record.durable) return new MemoryMessageStore({ maxSessionBytes, maxDeadLetters })
-      const opened = { redis, prefix, sessionId: record.sessionId, level: settings.durability as Level, replicas: settings.replicas, log, limits: { maxSessionBytes, maxDeadLetters, timeoutMs }, clock }
-      try {
-        return await RedisMessageStore.open({ ...opened, create: record.state === 'Starting' })
-      } catch (error) {
+      const { sessionId } = record
+      const opened = { redis, prefix, sessionId, level: settings.durability as Level, replicas: settings.replicas, log, limits: { maxSessionBytes, maxDeadLetters, timeoutMs }, quota: usage, clock }
+      const store = await RedisMessageStore.open({ ...opened, create: record.state === 'Starting' }).catch(async error => {
         // The id was this session's alone from the first moment, so what lies there was made by a worker that died while it started this very session.
         if (!isSoaError(error, 'Broker_SessionIdAlreadyExists')) throw error
         return await RedisMessageStore.open({ ...opened, create: false })
-      }
+      })
+      await usage.add(sessionId).catch(err => log.warn({ err: err as Error }, 'what the store keeps is not known yet'))
+      return store
     },
     sessions: records,
     refused: () => held.refused(),
     services: new RedisServiceRegistry({ redis, prefix, log, timeoutMs, clock }),
     board: new RedisDemandBoard({ redis, prefix, log, timeoutMs, clock }),
     events,
+    closed: id => { usage.drop(id).catch(err => log.debug({ err: err as Error }, 'what an ended session keeps was not looked at')) },
     connect: callHost,
     openCustom: (registration, sessionId, settings) => openCustomBroker(registration, { sessionId, settings, lastWordsFile: lastWordsFile(spec.control) }),
     env,
@@ -159,7 +163,8 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   await new Promise<void>((resolve, reject) => { control.once('error', reject); control.listen(spec.control, resolve) })
   life.own(control, control => new Promise(resolve => { control.closeAllConnections(); control.close(resolve) }))
 
-  const record = { workerId, pid: process.pid, socket: spec.socket, netTcp: spec.netTcp, control: spec.control, machine: machineName(settings.machine, hostname()), startedAt: new Date(clock.now()).toISOString() }
+  const { socket, netTcp, control: orders } = spec
+  const record = { workerId, pid: process.pid, socket, netTcp, control: orders, machine: machineName(settings.machine, hostname()), startedAt: new Date(clock.now()).toISOString() }
   const sockets = [spec.socket, spec.netTcp, spec.control]
   const lease = held = life.own(new Lease({
     beat: () => directory.beat(record, LEASE_MS),

@@ -28,6 +28,8 @@ interface Needs {
   events: TaskEvents
   /** A store has refused this worker: another broker owns the session, and perhaps others too. */
   refused?: (() => void) | undefined
+  /** The session is not served here any more, however that came. */
+  closed?: ((sessionId: string) => void) | undefined
   connect: typeof callHost
   /** The custom broker that the registration names; undefined: none. Refuses what cannot be loaded or started. */
   openCustom: (registration: ServiceRegistration, sessionId: string, settings: Settings) => Promise<CustomNeeds | undefined>
@@ -137,6 +139,7 @@ export class WorkerSessions {
     const closing = session.close(ending).finally(() => {
       this.#open.delete(sessionId)
       this.#closing.delete(sessionId)
+      this.#needs.closed?.(sessionId)
     })
     this.#closing.set(sessionId, closing)
     return closing
@@ -163,6 +166,7 @@ export class WorkerSessions {
 
   #ended (session: BrokerSession, ending: Ending, why: string): void {
     this.#open.delete(session.sessionId)
+    this.#needs.closed?.(session.sessionId)
     this.#needs.log.info({ sessionId: session.sessionId, ending, why }, 'session ended by itself')
     if (ending === 'lost') { this.#needs.refused?.(); return } // another broker owns it: the record is that one's to write
     // What was canceled or failed stays so: raised again for its responses, it must not compute again.

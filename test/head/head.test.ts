@@ -1,4 +1,6 @@
 import t from 'tap'
+import { silent } from '../../core/log.ts'
+import { closeRedis, openRedis } from '../../store/redis.ts'
 import { needsRedis } from '../redis-server.ts'
 import { call, ground, until, workersOf } from './head-rig.ts'
 
@@ -82,6 +84,13 @@ t.test('head: readiness says which check fails, metrics count', needsRedis, asyn
   t.match(text, /^soa_sessions\{state="Running"\} 1$/m)
   t.match(text, /^soa_worker_sessions 1$/m)
   t.match(text, /^process_cpu_seconds_total/m)
+
+  const redis = await openRedis(place.redis.url, { log: silent })
+  t.teardown(() => closeRedis(redis))
+  await redis.config('SET', 'maxmemory', '1')
+  t.match(await call(head, 'GET', '/readyz'), { status: 503, body: { failing: ['redis'], checks: { redis: { why: /takes no writes: OOM/ } } } }, 'a full Redis is no ready one')
+  await redis.config('SET', 'maxmemory', '0')
+  await until(() => call(head, 'GET', '/readyz'), ({ status }) => status === 200)
 
   const broken = await place.head({}, { runDir: `${place.dir}/other`, env: { ...process.env, SOA_FAKE_WORKER: 'dumb' } })
   const red = await until(() => call(broken, 'GET', '/readyz'), ({ body }) => (body.failing as string[]).includes('workers'))
