@@ -1,12 +1,14 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { createWriteStream, existsSync, readdirSync, readFileSync, type WriteStream } from 'node:fs'
+import { createWriteStream, readdirSync, readFileSync, type WriteStream } from 'node:fs'
 import { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { sleep, type Clock } from '../core/clock.ts'
+import { lineLog } from '../core/line-log.ts'
 import type { Logger } from '../core/log.ts'
+import { Tail } from '../core/tail.ts'
+import { tied } from '../core/tied-program.ts'
 import type { Guardian } from './guardian.ts'
-import { Tail } from './tail.ts'
 
 export interface HostExit {
   readonly code: number | null
@@ -33,18 +35,11 @@ interface HostNeeds { readonly guardian: Guardian, readonly clock: Clock, readon
 
 /** A host that prints without end is read in breaths: about 64 KiB each of these, so that it costs the node manager next to nothing. */
 const BREATH_MS = 10
-/** Lines of one host's stderr that the log takes in a second, and the longest of them; the others are counted. */
-const LOGGED_A_SECOND = 20
-const LOGGED_CHARACTERS = 2000
 const LARGE_CHUNK = 16_384
 /** Longest wait for a killed group to be gone: what hangs in the kernel is left to it. */
 const GROUP_GONE_MS = 2000
 /** Dead processes wait for whoever is their parent now, which may take its time; from here on it is looked whether only such are left. */
 const ZOMBIES_ONLY_MS = 10
-
-const SETPRIV = ['/usr/bin/setpriv', '/bin/setpriv'].find(path => existsSync(path))
-// The parent may die before the parent-death signal is set; then nobody would ever send it. So, after it is set, look whether the parent is still ours.
-const IF_PARENT_LIVES = '[ "$PPID" = "$1" ] || exit 1; shift; exec "$@"'
 
 /** One service host: leader of its own session and process group, killed when this process dies. Nothing of its group outlives `ended`. */
 export class HostProcess {
@@ -64,8 +59,7 @@ export class HostProcess {
 
   constructor (host: HostCommand, needs: HostNeeds) {
     this.#needs = needs
-    const watched = ['/bin/sh', '-c', IF_PARENT_LIVES, 'host', String(process.pid), host.command, ...host.args]
-    const [command = '', ...args] = SETPRIV === undefined ? watched : [SETPRIV, '--pdeathsig', 'KILL', '--', ...watched]
+    const { command, args } = tied(host.command, host.args)
     this.#child = spawn(command, args, { env: { ...host.env, SOA_HOST_ID: this.#id }, cwd: host.cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe', ...host.isWarm === true ? ['pipe' as const] : []] })
     if (this.#child.pid !== undefined) needs.guardian.add(this.#child.pid, this.#mark)
     this.#sendStderr(host.stderrFile, needs.log)
@@ -142,7 +136,7 @@ export class HostProcess {
   }
 
   #sendStderr (file: string, log: Logger): void {
-    this.#say = file === '' ? lineLog({ clock: this.#needs.clock, log }) : undefined
+    this.#say = file === '' ? lineLog({ clock: this.#needs.clock, log, who: 'host' }) : undefined
     this.#copy = file === '' ? undefined : createWriteStream(file, { flags: 'a' })
     this.#copy?.on('error', err => log.warn({ err, file }, 'stderr of the host is not kept (stdError)'))
   }
@@ -156,29 +150,6 @@ export class HostProcess {
       stream.pause()
       this.#needs.clock.after(BREATH_MS, () => { if (!stream.destroyed) stream.resume() })
     })
-  }
-}
-
-/** What a host prints, line by line into the log: a service author looks for it there. */
-function lineLog ({ clock, log }: { readonly clock: Clock, readonly log: Logger }): (chunk: Buffer) => void {
-  let rest = ''
-  let second = 0
-  let lines = 0
-  let left = 0
-  return chunk => {
-    const parts = (rest + chunk.toString('utf8')).split('\n')
-    rest = (parts.pop() ?? '').slice(0, LOGGED_CHARACTERS)
-    for (const line of parts) {
-      if (line.trim() === '') continue
-      const now = Math.floor(clock.now() / 1000)
-      if (now !== second) {
-        if (left > 0) log.warn({ lines: left }, 'the host printed more than the log takes')
-        second = now
-        lines = left = 0
-      }
-      if (++lines > LOGGED_A_SECOND) left++
-      else log.warn({ line: line.slice(0, LOGGED_CHARACTERS) }, 'host says')
-    }
   }
 }
 
