@@ -113,6 +113,7 @@ export class CustomWork {
 
   async #sort (): Promise<void> {
     this.#isSorting = true
+    await Promise.resolve() // a queue that is being raised routes its requests before anybody knows it
     try {
       while (this.#arrived.length > 0) {
         const batch = this.#arrived.splice(0, READ_AT_ONCE).filter(request => request.isDropped !== true)
