@@ -12,8 +12,9 @@ import { systemClock as clock } from '../core/clock.ts'
 import { silent as log } from '../core/log.ts'
 import { Guardian } from '../node-manager/guardian.ts'
 import { HostProcess } from '../node-manager/host-process.ts'
-import { accepting, Ports } from '../transport/free-port.ts'
+import { Ports } from '../node-manager/port.ts'
 import { OUR_HOST } from '../node-manager/recipe.ts'
+import { accepting } from '../transport/free-port.ts'
 
 const rounds = Number(process.argv[2] ?? 20)
 const service = await loadServiceFile(asset('examples/services/OptionPricer/OptionPricer.config'))
