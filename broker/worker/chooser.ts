@@ -1,5 +1,5 @@
 import type { CustomDispatcher } from '../custom-broker.ts'
-import type { BrokerRequest } from './request-queue.ts'
+import type { BrokerRequest } from './broker-request.ts'
 
 /** Where a chooser takes requests from, and the slots that wait: how a slot is given one → the dispatcher's task id. */
 interface Source {
@@ -11,6 +11,8 @@ interface Source {
 export interface ChooserNeeds {
   /** chooseDispatcher, checked: `any`, `wait`, or the id of a dispatcher that is known. */
   choose: (request: BrokerRequest, free: readonly CustomDispatcher[]) => string
+  /** In its place, where asking is a round trip: many at once, an answer for each. */
+  chooseMany?: ((requests: readonly BrokerRequest[]) => Promise<readonly string[]>) | undefined
   /** Reads the request's envelope if it is only in the store. False: it is gone, or came back into the queue. */
   load: (request: BrokerRequest) => Promise<boolean>
   /** The hook failed: the session ends, nothing is chosen any more. */
@@ -19,6 +21,8 @@ export interface ChooserNeeds {
 
 /** Requests that said `wait` and are asked again each time: more would make every free slot cost as many calls. */
 const ASKED_AGAIN = 1000
+/** Requests in one question of chooseMany. */
+const ASKED_AT_ONCE = 256
 
 /**
  * Hands waiting requests to the dispatchers that a custom broker names. A request that names a busy dispatcher waits in that one's own line, which costs nothing until
@@ -31,6 +35,11 @@ export class Chooser {
   readonly #dispatchers = new Map<string, CustomDispatcher>()
   readonly #own = new Map<string, BrokerRequest[]>()
   #aside: BrokerRequest[] = []
+  /** About whom chooseMany is being asked. */
+  readonly #asking = new Set<BrokerRequest>()
+  /** Of those aside, how many are to be asked for the news that there was. */
+  #leftToAsk = 0
+  #batch = 0
   #isNews = false
   #isLooking = false
   #looksAgain = false
@@ -43,7 +52,7 @@ export class Chooser {
 
   /** Requests that wait for one dispatcher, or for something to change. */
   get held (): number {
-    let sum = this.#aside.length
+    let sum = this.#aside.length + this.#asking.size
     for (const line of this.#own.values()) sum += line.length
     return sum
   }
@@ -90,6 +99,7 @@ export class Chooser {
       return !isGone
     }
     this.#aside = this.#aside.filter(keeps)
+    for (const request of this.#asking) if (!keeps(request)) this.#asking.delete(request)
     for (const [id, line] of this.#own) this.#own.set(id, line.filter(keeps))
   }
 
@@ -107,8 +117,13 @@ export class Chooser {
   }
 
   async #match (): Promise<void> {
+    const { chooseMany } = this.#needs
     for (;;) {
       this.#serveOwn()
+      if (chooseMany !== undefined) {
+        if (await this.#askMany(chooseMany)) continue
+        return
+      }
       if (this.#isNews) {
         this.#isNews = false
         this.#askAside()
@@ -137,6 +152,55 @@ export class Chooser {
     this.#aside = this.#aside.length === 0 ? still : [...this.#aside, ...still]
   }
 
+  /**
+   * One question about as many requests as there are free slots; about twice as many each time nothing came of the last one, for then they wait for others. False: nobody
+   * is left to ask about, or nobody is free.
+   */
+  async #askMany (choose: NonNullable<ChooserNeeds['chooseMany']>): Promise<boolean> {
+    const slots = this.#freeNow().reduce((sum, { free }) => sum + free, 0)
+    if (slots === 0) return false
+    if (this.#isNews) { this.#isNews = false; this.#leftToAsk = Math.min(ASKED_AGAIN, this.#aside.length) }
+    const most = Math.min(ASKED_AT_ONCE, Math.max(slots, this.#batch))
+    while (this.#asking.size < most) {
+      const again = this.#leftToAsk-- > 0 ? this.#aside.shift() : undefined
+      const request = again ?? this.#source.next()
+      if (request === undefined) break
+      if (request.isDropped !== true) this.#asking.add(request)
+    }
+    this.#leftToAsk = Math.max(0, this.#leftToAsk)
+    if (this.#asking.size === 0) return false
+    for (const request of await this.#unreadable([...this.#asking])) this.#asking.delete(request)
+    const asked = [...this.#asking]
+    try {
+      this.#handOut(asked, asked.length === 0 ? [] : await choose(asked))
+    } catch (error) {
+      for (const request of asked.reverse()) if (this.#asking.delete(request)) this.#source.putBack(request)
+      throw error
+    }
+    return true
+  }
+
+  async #unreadable (requests: readonly BrokerRequest[]): Promise<BrokerRequest[]> {
+    const read = await Promise.all(requests.map(request => request.envelope !== undefined || this.#needs.load(request)))
+    return requests.filter((_, i) => read[i] === false)
+  }
+
+  #handOut (asked: readonly BrokerRequest[], choices: readonly string[]): void {
+    const back: BrokerRequest[] = []
+    let given = 0
+    for (const [i, request] of asked.entries()) {
+      if (!this.#asking.delete(request) || request.isDropped === true) continue // dropped meanwhile
+      const choice = choices[i] as string
+      if (choice === 'wait') { this.#aside.push(request); continue }
+      const id = choice === 'any' ? this.#freeNow()[0]?.id : choice
+      if (id === undefined) { back.push(request); continue } // whoever is free next
+      if (this.#give(request, id)) given++
+      else this.#waitFor(id, request)
+    }
+    for (const request of back.reverse()) this.#source.putBack(request)
+    this.#batch = given > 0 ? 0 : asked.length * 2
+  }
+
   /** False: it waits. */
   #ask (request: BrokerRequest): boolean {
     const free = this.#freeNow()
@@ -151,10 +215,14 @@ export class Chooser {
     if (choice === 'wait') return false
     const id = choice === 'any' ? (free[0] as CustomDispatcher).id : choice
     if (this.#give(request, id)) return true
+    this.#waitFor(id, request)
+    return true
+  }
+
+  #waitFor (id: string, request: BrokerRequest): void {
     const line = this.#own.get(id)
     if (line === undefined) this.#own.set(id, [request])
     else line.push(request)
-    return true
   }
 
   #give (request: BrokerRequest, id: string): boolean {

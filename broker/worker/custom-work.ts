@@ -11,7 +11,7 @@ import { HookSession, RequestView, ResponseView, type SessionFacts } from './cus
 import type { DurableMap } from './custom-state.ts'
 import { madeEnvelope, type BodyLimits, type Decided } from './custom-verdict.ts'
 import type { Desk } from './dispatcher.ts'
-import type { BrokerRequest } from './request-queue.ts'
+import type { BrokerRequest } from './broker-request.ts'
 import { Scatters } from './scatters.ts'
 
 export interface CustomWorkNeeds {
@@ -60,6 +60,7 @@ export class CustomWork {
     const { hooks, failed } = needs
     this.chooser = new Chooser({
       choose: (request, free) => hooks.choose(this.#view(request), free, id => this.chooser.knows(id)),
+      chooseMany: hooks.choosesMany ? requests => this.#chooseMany(requests) : undefined,
       load: request => needs.desk().load(request),
       failed,
     })
@@ -67,7 +68,7 @@ export class CustomWork {
     this.#scatters = new Scatters({ put: needs.put, gathered: (request, parts) => { void this.#gathered(request, parts) } })
   }
 
-  get choosesDispatchers (): boolean { return this.#needs.hooks.has('chooseDispatcher') }
+  get choosesDispatchers (): boolean { return this.#needs.hooks.has('chooseDispatcher') || this.#needs.hooks.choosesMany }
   /** Calls that instances are wanted for beyond one for each request. */
   get extraCalls (): number { return this.#scatters.extra }
 
@@ -128,13 +129,26 @@ export class CustomWork {
   }
 
   async #read (requests: readonly BrokerRequest[]): Promise<BrokerRequest[]> {
-    const { read, facts: { signal }, clock, log } = this.#needs
+    return requests.length === 0 ? [] : await this.#whenStoreIsThere(() => this.#needs.read(requests), 'decisions could not be read yet')
+  }
+
+  /** What it chose by is kept before anything is sent by it: after a crash it would choose otherwise. */
+  async #chooseMany (requests: readonly BrokerRequest[]): Promise<string[]> {
+    const { hooks, keepState } = this.#needs
+    const choices = await hooks.chooseMany(requests.map(request => this.#view(request)), id => this.chooser.knows(id))
+    const changes = this.takeChanges()
+    if (changes.length > 0) await this.#whenStoreIsThere(() => keepState(changes), 'the state of the custom broker could not be kept yet')
+    return choices
+  }
+
+  async #whenStoreIsThere<T> (work: () => Promise<T>, notYet: string): Promise<T> {
+    const { facts: { signal }, clock, log } = this.#needs
     for (;;) {
       try {
-        return requests.length === 0 ? [] : await read(requests)
+        return await work()
       } catch (error) {
         if (!isSoaError(error, 'StorageServiceNotAvailble') || signal.aborted) throw error
-        log.warn({ err: error, requests: requests.length }, 'decisions could not be read yet')
+        log.warn({ err: error }, notYet)
         await sleep(clock, 1000, signal)
       }
     }

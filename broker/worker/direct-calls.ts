@@ -4,7 +4,7 @@ import type { SoapReply } from '../../transport/channel.ts'
 import type { BrokerClient } from './broker-client.ts'
 import type { SessionCounters } from './counters.ts'
 import type { CustomWork } from './custom-work.ts'
-import type { BrokerRequest } from './request-queue.ts'
+import type { BrokerRequest } from './broker-request.ts'
 
 interface Needs {
   counters: SessionCounters
@@ -32,7 +32,8 @@ export class DirectCalls {
     signal.throwIfAborted()
     return await new Promise<SoapReply>((resolve, reject) => {
       const endCall = client.beginCall()
-      const drop = (): void => { call.isDropped = true; done(); reject(signal.reason as Error) }
+      const drop = (): void => { letGo(); reject(signal.reason as Error) }
+      const letGo = (): void => { call.isDropped = true; this.#needs.counters.droppedCalls++; done() }
       const done = (): void => { this.#open.delete(call); signal.removeEventListener('abort', drop); endCall() }
       const call: DirectCall = {
         clientKey: client.key,
@@ -41,7 +42,7 @@ export class DirectCalls {
         envelope: accepted?.envelope ?? envelope,
         decision: accepted?.decision,
         answer: (response, isFault) => { done(); resolve({ envelope: response, isFault }) },
-        refuse: error => { call.isDropped = true; done(); reject(error) },
+        refuse: error => { letGo(); reject(error) },
       }
       signal.addEventListener('abort', drop, { once: true })
       this.#open.add(call)

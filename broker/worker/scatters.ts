@@ -1,5 +1,5 @@
 import type { Envelope } from '../../wire/soap/envelope.ts'
-import type { BrokerRequest } from './request-queue.ts'
+import type { BrokerRequest } from './broker-request.ts'
 
 interface Part { envelope: Envelope, isFault: boolean }
 interface Open { readonly parts: BrokerRequest[], readonly responses: Array<Part | undefined>, left: number }

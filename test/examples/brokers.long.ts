@@ -11,7 +11,7 @@ t.setTimeout(180_000)
 
 const BROKERS = asset('examples/brokers')
 /** Says which process answered, and the how manieth answer of it that was. */
-const MODULE = 'let answers = 0\nexport default { Echo: ({ input }) => ({ EchoResult: `${process.pid}:${++answers}:${input}` }), EchoData () {}, GenerateLoad () {} }'
+const MODULE = 'let answers = 0\nexport default { Echo: ({ input }) => ({ EchoResult: [process.pid, ++answers, input].join(":") }), EchoData () {}, GenerateLoad () {} }'
 const ONE_AT_A_TIME = '<loadBalancing serviceRequestPrefetchCount="0"/>'
 const service = (broker: string): Record<string, string> => ({
   'echo.mjs': MODULE,

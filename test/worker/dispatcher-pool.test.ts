@@ -7,7 +7,8 @@ import type { CallResult, SoapCaller } from '../../transport/channel.ts'
 import type { TaskInfo, TaskState } from '../../store/placement-store.ts'
 import { DispatcherPool, TASK_REACTIONS } from '../../broker/worker/dispatcher-pool.ts'
 import type { Desk } from '../../broker/worker/dispatcher.ts'
-import { RequestQueue, type BrokerRequest } from '../../broker/worker/request-queue.ts'
+import type { BrokerRequest } from '../../broker/worker/broker-request.ts'
+import { RequestQueue } from '../../broker/worker/request-queue.ts'
 import { ManualClock, settle } from '../clock.ts'
 
 const envelope = (messageId: string): Envelope => ({ v: 1, soap: 12, enc: 'utf8', action: 'urn:a', messageId, otherHeaders: [], prefixesInScope: [], body: Buffer.from('<a/>') })

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { RequestQueue, type BrokerRequest } from '../../broker/worker/request-queue.ts'
+import type { BrokerRequest } from '../../broker/worker/broker-request.ts'
+import { RequestQueue } from '../../broker/worker/request-queue.ts'
 
 const request = (clientKey: string, seq: number): BrokerRequest => ({ clientKey, seq, tries: 0, envelope: undefined })
 const never = new AbortController().signal
