@@ -16,7 +16,10 @@ export interface HooksNeeds {
   /** What `class` or `executive` names, for people. */
   name: string
   broker: CustomBroker
-  timeoutMs: number
+  /** Undefined: the broker sees to it itself, for only it knows when a hook begins. */
+  timeoutMs: number | undefined
+  /** In place of chooseDispatcher, where asking is a round trip. */
+  chooseMany?: ((requests: readonly CustomRequest[]) => Promise<readonly unknown[]>) | undefined
   limits: BodyLimits
   clock: Clock
   /** Runs the synchronous part of a hook under watch. */
@@ -39,6 +42,7 @@ export class CustomHooks {
   }
 
   has (hook: Hook): boolean { return this.#has.has(hook) }
+  get choosesMany (): boolean { return this.#needs.chooseMany !== undefined }
 
   async start (session: CustomSession): Promise<void> { await this.#call('onSessionStart', broker => broker.onSessionStart?.(session)) }
 
@@ -49,7 +53,18 @@ export class CustomHooks {
 
   /** `any`, `wait`, or the id of one that `knows`. */
   choose (request: CustomRequest, free: readonly CustomDispatcher[], knows: (id: string) => boolean): string {
-    const choice = this.#sync('chooseDispatcher', broker => broker.chooseDispatcher?.(request, free))
+    return this.#chosen(this.#sync('chooseDispatcher', broker => broker.chooseDispatcher?.(request, free)), knows)
+  }
+
+  /** The same for many. What it has been told of before, it knows when it is asked. */
+  async chooseMany (requests: readonly CustomRequest[], knows: (id: string) => boolean): Promise<string[]> {
+    await this.#notices
+    const choices = await this.#call('chooseDispatcher', () => this.#needs.chooseMany?.(requests), true) ?? []
+    if (choices.length !== requests.length) throw this.#failure('chooseDispatcher', `gave back ${choices.length} choices for ${requests.length} requests`)
+    return choices.map(choice => this.#chosen(choice, knows))
+  }
+
+  #chosen (choice: unknown, knows: (id: string) => boolean): string {
     const id: unknown = typeof choice === 'object' && choice !== null ? (choice as Partial<CustomDispatcher>).id : choice
     if (id === 'any' || id === 'wait' || (typeof id === 'string' && knows(id))) return id
     // A dispatcher that has gone since the broker remembered it is no mistake of it.
@@ -92,13 +107,14 @@ export class CustomHooks {
       .finally(() => { this.#waiting-- })
   }
 
-  async #call<T> (hook: Hook, call: (broker: CustomBroker) => T | Promise<T>): Promise<T | undefined> {
-    if (!this.has(hook)) return undefined
+  async #call<T> (hook: Hook, call: (broker: CustomBroker) => T | Promise<T>, isThere = this.has(hook)): Promise<T | undefined> {
+    if (!isThere) return undefined
     const { clock, timeoutMs } = this.#needs
     const result = this.#sync(hook, call)
     if (!(result instanceof Promise) && typeof (result as { then?: unknown } | undefined)?.then !== 'function') return result
+    const came = Promise.resolve(result)
     const late = (): HookFailure => this.#failure(hook, `did not return within ${timeoutMs} ms (hookTimeoutMs)`)
-    return await within(clock, timeoutMs, Promise.resolve(result), late).catch(error => { throw error instanceof HookFailure ? error : this.#threw(hook, error) })
+    return await (timeoutMs === undefined ? came : within(clock, timeoutMs, came, late)).catch(error => { throw error instanceof HookFailure ? error : this.#threw(hook, error) })
   }
 
   #sync<T> (hook: Hook, call: (broker: CustomBroker) => T): T {
