@@ -15,6 +15,8 @@ export interface FaultRow {
 
 export const FAULTS = {
   OperationTimeout: { code: 0x01000002, blame: 'receiver', text: '{0} took longer than {1} ms', context: ['operation', 'timeoutMs'] },
+  Broker_CustomBrokerReadyTimeout: { code: 0x01000005, blame: 'receiver', text: 'the custom broker {0} was not ready within {1} ms', context: ['program', 'timeoutMs'] },
+  Broker_CustomBrokerExitBeforeReady: { code: 0x01000006, blame: 'receiver', text: 'the custom broker {0} ended before it was ready: {1}', context: ['program', 'why'] },
   Broker_EOMRejected: { code: 0x0100000b, blame: 'sender', text: 'EndRequests is not possible in state {0}', context: ['state'] },
   Broker_BrokerIsOffline: { code: 0x0100000d, blame: 'receiver', text: 'the broker takes no new sessions: it is being drained', context: [] },
   Broker_FailedToStartBrokerServiceProcess: { code: 0x0100000e, blame: 'receiver', text: 'the broker worker could not be started: {0}', context: ['why'] },
@@ -73,6 +75,9 @@ export const FAULTS = {
   // Ours: between broker and store, and in the command line.
   storeFenced: { code: undefined, blame: 'receiver', text: 'session {0} belongs to another broker now', context: ['sessionId'] },
   storeLost: { code: undefined, blame: 'receiver', text: 'the store lost data of session {0}: it has {1}, {2} were acknowledged', context: ['sessionId', 'has', 'acknowledged'] },
+  noDeadLetter: { code: undefined, blame: 'sender', text: 'session {0} has no dead letter {1}', context: ['sessionId', 'id'] },
+  deadLetterRead: { code: undefined, blame: 'sender', text: 'the fault of dead letter {0} was read and freed, so there is no place for another response', context: ['id'] },
+  noMessage: { code: undefined, blame: 'sender', text: 'session {0} has no message {1}: it never came, was purged, or was delivered and freed so long ago that its trace is gone (traceMessages)', context: ['sessionId', 'messageId'] },
   missingHere: { code: undefined, blame: 'receiver', text: '{0} is missing on this machine: {1}', context: ['what', 'mend'] },
   refused: { code: undefined, blame: 'receiver', text: '{0}', context: ['why'] },
 } as const satisfies Record<string, FaultRow>
