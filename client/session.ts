@@ -90,6 +90,8 @@ export interface SessionInfo {
     readonly capacity: number
     readonly exit?: { readonly code: number | null, readonly signal: string | null, readonly why: string, readonly stderr: string } | undefined
   }>
+  /** The latest service host that ended before it took a call, or node that could not be prepared: why, and the last lines on stderr. */
+  readonly lastFailure?: { readonly taskId: string, readonly node: string, readonly at: string, readonly why: string, readonly stderr: string } | undefined
   readonly bytes: number
 }
 

@@ -4,7 +4,19 @@ import { print, table, type Io } from '../io.ts'
 import { addSettings } from '../options.ts'
 
 /** `soa node list` (surface.md): id, pid, cores, busy, tasks, heartbeat age. */
-interface NodeView { id: string, pid?: number, cores: number, busy: number, tasks: number | unknown[], heartbeatAgeMs?: number, state?: string }
+interface NodeView {
+  id: string
+  pid?: number
+  cores: number
+  busy: number
+  tasks: number | unknown[]
+  heartbeatAgeMs?: number
+  state?: string
+  groups?: string[]
+  labels?: Record<string, string>
+  releaseFailure?: ReleaseFailure
+}
+interface ReleaseFailure { sessionId: string, at: string, why: string, stderr: string }
 interface Target { head?: string, json?: boolean }
 
 export function nodeCommands (program: Command, io: Io): void {
@@ -12,8 +24,6 @@ export function nodeCommands (program: Command, io: Io): void {
     .addHelpText('after', '\nExamples:\n  soa node --redis redis://grid.example:6379 --cores 8\n  soa node list')
     .action(async (flags: Record<string, unknown>) => { await (await import('../run-node.ts')).runNode(io, flags) })
   const api = (options: Target): HeadApi => new HeadApi(options.head ?? io.env.SOA_HEAD ?? 'http://127.0.0.1:8080', io.signal)
-  const describe = (nodes: NodeView[]): string[] => table(['NODE', 'STATE', 'PID', 'CORES', 'BUSY', 'TASKS', 'LAST BEAT'],
-    nodes.map(one => [one.id, one.state ?? '', one.pid ?? '', one.cores, one.busy, Array.isArray(one.tasks) ? one.tasks.length : one.tasks, one.heartbeatAgeMs === undefined ? '' : `${(one.heartbeatAgeMs / 1000).toFixed(1)} s ago`]))
 
   addSettings(node.command('list').description('nodes: cores, what is busy, tasks, age of the last heartbeat'), 'client')
     .option('--json', 'one JSON document')
@@ -22,7 +32,7 @@ export function nodeCommands (program: Command, io: Io): void {
       const found = await api(options).call('GET', 'nodes') as { items: NodeView[] }
       print(io, options.json, found, () => describe(found.items))
     })
-  for (const [verb, says] of [['drain', 'give the node no new tasks; those that run end in their own time'], ['resume', 'give a drained node tasks again']] as const) {
+  for (const [verb, says] of [['drain', 'give the node no new tasks; calls in hand there finish, however long they take, then its service hosts leave'], ['resume', 'give a drained node tasks again']] as const) {
     addSettings(node.command(`${verb} <node>`).description(says), 'client')
       .option('--json', 'one JSON document')
       .addHelpText('after', `\nExample:\n  soa node ${verb} n1`)
@@ -31,4 +41,17 @@ export function nodeCommands (program: Command, io: Io): void {
         print(io, options.json, left ?? { id, [verb === 'drain' ? 'drained' : 'resumed']: true }, () => left?.cores === undefined ? [`node ${id}: ${verb} is done`] : describe([left]))
       })
   }
+}
+
+function describe (nodes: readonly NodeView[]): string[] {
+  const rows = nodes.map(({ id, state = '', pid = '', cores, busy, tasks, heartbeatAgeMs, groups = [], labels = {} }) => [
+    id, state, pid, cores, busy, Array.isArray(tasks) ? tasks.length : tasks, heartbeatAgeMs === undefined ? '' : `${(heartbeatAgeMs / 1000).toFixed(1)} s ago`,
+    groups.join(','), Object.entries(labels).map(([name, value]) => `${name}=${value}`).join(',')
+  ])
+  return [...table(['NODE', 'STATE', 'PID', 'CORES', 'BUSY', 'TASKS', 'LAST BEAT', 'GROUPS', 'LABELS'], rows), ...nodes.flatMap(releaseFailure)]
+}
+
+function releaseFailure ({ id, releaseFailure: failed }: NodeView): string[] {
+  if (failed === undefined) return []
+  return ['', `${id} was not released of session ${failed.sessionId}, ${failed.at}: ${failed.why}`, ...failed.stderr.trimEnd().split('\n').map(line => `  ${line}`)]
 }

@@ -126,7 +126,7 @@ t.test('preparations: nothing to do, nothing done; only a release to do, and the
 })
 
 t.test('resources: sockets as the kernel counts them, 1 where it does not say', async t => {
-  const cpu = (id: string): object => ({ topology: { physical_package_id: `${id}\n` } })
+  const cpu = (id: string): { topology: { physical_package_id: string } } => ({ topology: { physical_package_id: `${id}\n` } })
   t.equal(socketsHere(t.testdir({ cpu0: cpu('0'), cpu1: cpu('0'), cpu2: cpu('1'), cpufreq: {} })), 2)
   t.equal(socketsHere('/nowhere'), 1)
 })

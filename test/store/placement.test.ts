@@ -5,6 +5,8 @@ import { plan } from '../../core/planner.ts'
 import type { Demand, TaskInfo } from '../../store/placement-store.ts'
 import { closeRedis, openRedis, type Redis } from '../../store/redis.ts'
 import { RedisDemandBoard, RedisNodeLink, RedisPlacement, RedisTaskEvents, type NodeRecord } from '../../store/redis-placement.ts'
+import type { SyncAnswer } from '../../store/redis-placement-node.ts'
+import type { PlacedTask } from '../../store/redis-placement-scripts.ts'
 import { needsRedis, startRedis, type RedisServer } from '../redis-server.ts'
 
 const wish = (sessionId: string, more: Partial<Demand> = {}): Demand => ({
@@ -236,6 +238,47 @@ t.test('placement store', needsRedis, async t => {
     await heads.setDraining('n1', false)
     await pass()
     t.match(await heads.nodes(), [{ state: 'Online', tasks: 1 }])
+  })
+
+  t.test('placement: what runs on a draining node is told to finish, its end is told, and the node is empty', async t => {
+    const { heads, board, events, node, pass } = await openGrid(t, server)
+    const epoch = await node.register(record('n1'))
+    await board.put(wish('1', { target: 2 }))
+    await pass()
+    const [first, second] = (await node.sync('n1', epoch, []) as Extract<SyncAnswer, { fenced: false }>).tasks as [PlacedTask, PlacedTask]
+    await node.sync('n1', epoch, [{ ...first, state: 'Running' }])
+    const { cursor } = await events.snapshot('1')
+    await heads.setDraining('n1', true)
+    await pass()
+    t.same((await next(events, '1', cursor)).map(({ id, state }) => `${id} ${state}`).sort(), [`${first.id} Finishing`, `${second.id} Canceling`].sort(), 'one that only starts is canceled')
+    t.match(await node.sync('n1', epoch, [{ ...first, state: 'Running' }, { ...second, state: 'Canceled' }]), { isDraining: true, tasks: [{ id: first.id, state: 'Finishing' }] })
+    await node.sync('n1', epoch, [{ ...first, state: 'Finished' }])
+    await pass()
+    t.match(await heads.nodes(), [{ state: 'Draining', tasks: 0, busy: 0 }])
+  })
+
+  t.test('placement: a task that its session has let go of is canceled, whichever is the youngest', async t => {
+    const { board, node, pass } = await openGrid(t, server)
+    const epoch = await node.register(record('n1'))
+    await board.put(wish('1', { target: 2 }))
+    await pass()
+    const { tasks } = await node.sync('n1', epoch, []) as Extract<SyncAnswer, { fenced: false }>
+    const oldest = tasks.map(({ id }) => id).sort()[0] as string
+    await board.put(wish('1', { target: 1, leaving: [oldest] }))
+    await pass()
+    t.same((await node.sync('n1', epoch, []) as Extract<SyncAnswer, { fenced: false }>).tasks.filter(({ state }) => state === 'Canceling').map(({ id }) => id), [oldest])
+  })
+
+  t.test('placement: a node hears which sessions are over; what it says of itself is shown, and forgotten with it', async t => {
+    const { heads, board, node, keys } = await openGrid(t, server)
+    const epoch = await node.register(record('n1', { sockets: 2 }))
+    await board.put(wish('1'))
+    const releaseFailure = { sessionId: '2', at: '2026-01-01T00:00:00.000Z', why: 'exit code 1', stderr: 'no' }
+    t.match(await node.sync('n1', epoch, [], ['1', '2'], { releaseFailure }), { over: ['2'], isDraining: false })
+    t.match(await node.sync('n1', epoch, [], []), { over: [] })
+    t.match(await heads.nodes(), [{ sockets: 2, releaseFailure }])
+    await node.leave('n1', epoch, 'gone')
+    t.notOk((await keys()).some(key => key.endsWith(':news')))
   })
 
   t.test('placement: a node that leaves has its tasks canceled first and is gone in the end', async t => {
