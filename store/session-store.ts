@@ -22,6 +22,10 @@ export interface SessionRecord {
   readonly coresPerUnit?: number | undefined
   readonly unitType?: UnitType | undefined
   readonly canPreempt?: boolean | undefined
+  /** It belongs to a pool of so many sessions of its service, version and kind: whoever asks for one of the pool may get this one. */
+  readonly poolSize?: number | undefined
+  /** Not its creator's alone: a client that lets go of it does not close it. */
+  readonly isShared?: boolean | undefined
   /** It has a custom broker: its worker serves no other session. */
   readonly isAlone?: boolean | undefined
   /** Overrides by setting name, as config/settings.ts names them. */
@@ -38,6 +42,9 @@ export interface SessionRecord {
   /** New for every incarnation of its broker: PingBroker2's answer. */
   readonly brokerUniqueId?: string | undefined
 }
+
+/** Its work is over: only what is stored is read. */
+export const isReadOnly = <R extends { readonly state: SessionState }>(record: R): record is R & { readonly state: 'Canceled' | 'Failed' } => record.state === 'Canceled' || record.state === 'Failed'
 
 /** Holds while the record is in one of these states and served by this worker (`worker: undefined` given: by nobody). */
 export interface RecordGuard { state?: readonly SessionState[], worker?: string | undefined }

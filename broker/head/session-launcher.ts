@@ -6,11 +6,12 @@ import type { Settings } from '../../config/settings.ts'
 import type { DemandBoard } from '../../store/placement-store.ts'
 import type { Allocations, SessionOrder } from '../../store/redis-allocations.ts'
 import type { ServiceRegistry } from '../../store/service-registry.ts'
-import type { SessionQuery, SessionRecord, SessionStore } from '../../store/session-store.ts'
+import { isReadOnly, type SessionQuery, type SessionRecord, type SessionStore } from '../../store/session-store.ts'
 import type { NodeView } from '../../store/redis-placement.ts'
 import type { SessionView } from '../contract.ts'
 import type { Membership } from './membership.ts'
 import type { SessionRaising } from './session-raising.ts'
+import type { SessionPools } from './session-pools.ts'
 import { sessionRecord, type SessionRequest } from './session-request.ts'
 import { after, canBeRaised, statesWith } from './session.states.ts'
 import { Gate, type Turns } from './turns.ts'
@@ -33,6 +34,7 @@ export interface LauncherNeeds {
   turns: Turns
   /** The session is gone: nothing is to happen for it any more. */
   closed: (sessionId: string) => Promise<void>
+  pools: Pick<SessionPools, 'enter' | 'leave'>
   defaults: Settings
   limits: { maxSessions: number }
   clock: Clock
@@ -40,7 +42,12 @@ export interface LauncherNeeds {
 }
 
 /** A session as it stands in the directory, and as its broker shows it; no view while nobody serves it. */
-export interface SessionSeen { readonly record: SessionRecord, readonly view: SessionView | undefined }
+export interface SessionSeen {
+  readonly record: SessionRecord
+  readonly view: SessionView | undefined
+  /** It was there before: one of a pool. */
+  readonly isReused?: true
+}
 
 /** A create waits for a worker process at most; more at once would only make each of them late. */
 const CREATES = { width: 8, depth: 256 }
@@ -59,29 +66,41 @@ export class SessionLauncher {
     const { services, defaults, clock } = this.#needs
     const wanted = await sessionRecord(request, services, defaults, clock.now(), this.#needs.nodes)
     return this.#creates.run(async () => {
-      await this.#refuseTooMany()
-      return this.#begin(await this.#takeId(wanted, record => this.#needs.sessions.create(record)))
+      if (wanted.poolSize === undefined) await this.#refuseTooMany()
+      const record = await this.#takeId(wanted, record => this.#needs.sessions.create(record))
+      const member = await this.#enterPool(record, () => this.#needs.sessions.remove(record.sessionId))
+      if (member === undefined) return this.#begin(record)
+      return { ...await this.show(member), isReused: true }
     })
   }
 
   /** All that `create` would refuse is refused now; what is left is kept under a new id for `start`, which any head can do. Nobody else sees it until then. */
-  async allocate (request: SessionRequest): Promise<SessionRecord> {
+  async allocate (request: SessionRequest): Promise<SessionRecord & { readonly isReused?: true }> {
     const { services, sessions, allocations, defaults, clock } = this.#needs
     const wanted = await sessionRecord(request, services, defaults, clock.now(), this.#needs.nodes)
-    await this.#refuseTooMany()
-    return this.#takeId(wanted, async ({ sessionId }) => await sessions.get(sessionId) === undefined && await allocations.keep(sessionId, wanted))
+    if (wanted.poolSize === undefined) await this.#refuseTooMany()
+    const record = await this.#takeId(wanted, async ({ sessionId }) => await sessions.get(sessionId) === undefined && await allocations.keep(sessionId, wanted))
+    const member = await this.#enterPool(record, () => allocations.remove(record.sessionId))
+    if (member === undefined) return record
+    const there = await sessions.get(member)
+    return there === undefined ? { ...record, sessionId: member } : { ...there, isReused: true } // allocated by somebody else: whoever creates it first starts it
   }
 
   /** Starts an allocated session, once its broker takes requests. A start that failed can be tried again. */
   async start (sessionId: string, durable: boolean): Promise<SessionSeen> {
     const { sessions, allocations, clock, log } = this.#needs
     const wanted = await allocations.get(sessionId)
+    const there = wanted === undefined ? await sessions.get(sessionId) : undefined
+    if (there?.poolSize !== undefined && there.durable === durable) return { ...await this.show(sessionId), isReused: true }
     if (wanted === undefined) throw new SoaError(await sessions.get(sessionId) === undefined ? 'InvalidSessionId' : 'Broker_SessionIdAlreadyExists', { sessionId })
     if (wanted.durable !== durable) throw new SoaError('InvalidArgument', { argument: 'sessionId', why: `session ${sessionId} was allocated as ${wanted.durable ? 'a durable' : 'an interactive'} one` })
     return this.#creates.run(async () => {
       await this.#refuseTooMany()
       const record = { ...wanted, sessionId, createdAt: new Date(clock.now()).toISOString() }
-      if (!await sessions.create(record)) throw new SoaError('Broker_SessionIdAlreadyExists', { sessionId })
+      if (!await sessions.create(record)) {
+        if (wanted.poolSize !== undefined) return { ...await this.show(sessionId), isReused: true } // somebody else who was given it was first
+        throw new SoaError('Broker_SessionIdAlreadyExists', { sessionId })
+      }
       const seen = await this.#begin(record)
       await allocations.remove(sessionId).catch(err => log.warn({ sessionId, err }, 'allocation of a started session is left; it goes by itself'))
       return seen
@@ -100,7 +119,7 @@ export class SessionLauncher {
         worker = last === undefined ? await raising.locate(sessionId) : await raising.mend(sessionId, last)
       } catch (error) {
         const now = await this.#record(sessionId)
-        if (after(now.state, 'served') !== undefined && now.state !== 'Canceled') throw error // it ought to be served, so this is news
+        if (after(now.state, 'served') !== undefined && !isReadOnly(now)) throw error // it ought to be served, so this is news
         return { record: now, view: undefined } // over: shown as it is
       }
       try {
@@ -173,6 +192,7 @@ export class SessionLauncher {
       } else {
         await this.#forget(record)
       }
+      await this.#needs.pools.leave(record)
       await this.#needs.closed(sessionId)
       this.#needs.log.info({ sessionId }, 'session closed')
     })
@@ -229,6 +249,22 @@ export class SessionLauncher {
     await this.#needs.pool.doubt(worker.id)
   }
 
+  /** The member of the pool to use in place of a new session; undefined: the new one it is. Where there is one, or the new one is too many, `undo` takes the new one back. */
+  async #enterPool (record: SessionRecord, undo: () => Promise<void>): Promise<string | undefined> {
+    if (record.poolSize === undefined) return undefined
+    const { pools } = this.#needs
+    try {
+      const member = await pools.enter(record)
+      if (member === undefined) await this.#refuseTooMany()
+      else await undo()
+      return member
+    } catch (error) {
+      await pools.leave(record)
+      await undo()
+      throw error
+    }
+  }
+
   async #refuseTooMany (): Promise<void> {
     const { pool, limits, membership } = this.#needs
     membership?.refuseNew()
@@ -246,7 +282,7 @@ export class SessionLauncher {
         return await this.#seen(sessionId, worker)
       } catch (error) {
         // Nobody was told that it started, so nobody would ever close it.
-        await this.#forget(record).catch(err => this.#needs.log.error({ sessionId, err }, 'traces of a session that did not start are left'))
+        await this.#needs.pools.leave(record).then(() => this.#forget(record)).catch(err => this.#needs.log.error({ sessionId, err }, 'traces of a session that did not start are left'))
         throw error
       }
     })

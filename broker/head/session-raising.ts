@@ -2,7 +2,7 @@ import { sleep, within, type Clock } from '../../core/clock.ts'
 import { isSoaError, SoaError } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { DemandBoard } from '../../store/placement-store.ts'
-import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
+import { isReadOnly, type SessionRecord, type SessionStore } from '../../store/session-store.ts'
 import type { LastWords, SessionView } from '../contract.ts'
 import type { Membership } from './membership.ts'
 import { after, canBeRaised, statesWith, whyNotServed } from './session.states.ts'
@@ -20,6 +20,8 @@ export interface RaisingNeeds {
   raiseLater?: ((sessionId: string) => Promise<void>) | undefined
   /** Removes every trace of the queues of a session that nobody serves. */
   purgeQueues: (sessionId: string) => Promise<void>
+  /** A durable session is served again: nothing that was to happen to it for want of anybody asking is to happen. */
+  asked?: ((sessionId: string) => Promise<void>) | undefined
   /** One change of a session at a time; the launcher's cancel and close take the same turns. */
   turns: Turns
   limits: { raiseTimeoutMs: number }
@@ -108,8 +110,9 @@ export class SessionRaising {
         if (mine === undefined) throw await this.#whyNotMine(sessionId) // another head was faster, or it is gone: the caller looks again
         from = worker.id
         const view = await this.#order(worker, mine)
-        await sessions.update(sessionId, { state: after(mine.state, 'served') ?? mine.state, brokerUniqueId: view.brokerUniqueId, why: undefined }, { worker: worker.id, state: [mine.state] })
+        await sessions.update(sessionId, { state: after(mine.state, 'served') ?? mine.state, brokerUniqueId: view.brokerUniqueId, ...whyNow(mine) }, { worker: worker.id, state: [mine.state] })
         pool.settled(worker.id, sessionId)
+        if (record.durable && !isNew(record)) await this.#needs.asked?.(sessionId)
         log.info({ sessionId, workerId: worker.id }, 'session served')
         return worker
       } catch (error) {
@@ -136,7 +139,7 @@ export class SessionRaising {
         if (words?.sessionId === record.sessionId) { await this.#failed(record, workerId, words.why); continue }
         if (record.state === 'Starting' && turns.isTaken(record.sessionId)) continue // whoever starts it notices, and tries another worker
         await this.#orphaned(record.sessionId, workerId, why)
-        if (canBeRaised(record) && record.state !== 'Canceled') void this.#raiseBehind(record.sessionId).catch(err => log.error({ sessionId: record.sessionId, err }, 'session is not raised; the next call tries again'))
+        if (canBeRaised(record) && !isReadOnly(record)) void this.#raiseBehind(record.sessionId).catch(err => log.error({ sessionId: record.sessionId, err }, 'session is not raised; the next call tries again'))
       }
     })
   }
@@ -227,7 +230,7 @@ export class SessionRaising {
   async #raiseThere (record: SessionRecord, worker: Worker): Promise<Worker> {
     const { sessions, pool } = this.#needs
     const view = await this.#order(worker, record).catch(error => { throw worker.isFar === true && isUnreachable(error) ? new SoaError('Broker_BrokerUnavailable', { sessionId: record.sessionId }, { cause: error }) : error })
-    await sessions.update(record.sessionId, { state: after(record.state, 'served') ?? record.state, brokerUniqueId: view.brokerUniqueId, why: undefined }, { worker: worker.id, state: [record.state] })
+    await sessions.update(record.sessionId, { state: after(record.state, 'served') ?? record.state, brokerUniqueId: view.brokerUniqueId, ...whyNow(record) }, { worker: worker.id, state: [record.state] })
     pool.settled(worker.id, record.sessionId)
     return worker
   }
@@ -294,3 +297,6 @@ const isNew = ({ state, brokerUniqueId }: SessionRecord): boolean => state === '
 
 /** A worker has it, as far as the record goes. */
 const isServed = ({ state, worker }: SessionRecord): boolean => worker !== undefined && state !== 'Starting' && state !== 'Suspended'
+
+/** Why it was not served is over; why it ended is not. */
+const whyNow = (record: SessionRecord): Partial<SessionRecord> => isReadOnly(record) ? {} : { why: undefined }

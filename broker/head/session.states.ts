@@ -14,9 +14,9 @@ export const SESSION = states({
   Suspended: { served: 'Running', orphaned: 'Suspended', waits: 'Starting', failed: 'Failed', ended: 'Finished', cancel: 'Canceled' },
   // Work is over, but stored responses are read through a worker, so it is served and let go of like any other.
   Canceled: { served: 'Canceled', released: 'Canceled', orphaned: 'Canceled', waits: 'Canceled', lost: 'Canceled', cancel: 'Canceled' },
-  // Over; a failed one is still served by its worker, for those who read what is stored.
-  Finished: { orphaned: 'Finished', lost: 'Finished' },
-  Failed: { orphaned: 'Failed', lost: 'Failed' }
+  // Likewise; raised again it computes nothing.
+  Failed: { served: 'Failed', released: 'Failed', orphaned: 'Failed', lost: 'Failed' },
+  Finished: { orphaned: 'Finished', lost: 'Finished' }
 })
 
 type SessionEvent = { [S in SessionState]: keyof (typeof SESSION)[S] & string }[SessionState]

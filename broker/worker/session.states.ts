@@ -6,7 +6,7 @@ export const BROKER = states({
   Running: { lastClientLeft: 'Idle', suspend: 'Ending', close: 'Ending', fail: 'Failed', cancel: 'Canceled' },
   Idle: { clientCame: 'Running', idle: 'Ending', suspend: 'Ending', close: 'Ending', fail: 'Failed', cancel: 'Canceled' },
   Canceled: { idle: 'Ending', suspend: 'Ending', close: 'Ending', fail: 'Failed' },
-  Failed: { suspend: 'Ending', close: 'Ending' },
+  Failed: { idle: 'Ending', suspend: 'Ending', close: 'Ending' },
   Ending: {},
 })
 

@@ -5,7 +5,7 @@ import { sleep, within, type Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
 import type { MessageStore, StoredClient } from '../../store/message-store.ts'
-import type { SessionRecord } from '../../store/session-store.ts'
+import { isReadOnly, type SessionRecord } from '../../store/session-store.ts'
 import type { TaskEvents, TaskInfo } from '../../store/placement-store.ts'
 import type { SoapCaller, SoapReply } from '../../transport/channel.ts'
 import type { SessionView } from '../contract.ts'
@@ -28,6 +28,7 @@ import { BROKER } from './session.states.ts'
 import { sessionTries } from './session-tries.ts'
 import { Settler } from './settler.ts'
 import { Throttle } from './throttle.ts'
+import { Tracing } from './tracing.ts'
 import type { ServiceFacts } from './service-facts.ts'
 
 /** How a broker ends: destroyed (no trace left), suspended (durable, raised on the next call), or let go of after another broker took over. */
@@ -65,6 +66,8 @@ export class BrokerSession {
   readonly counters: SessionCounters
   /** Its requests that were given up. */
   readonly letters: DeadLetters
+  /** What became of its messages. */
+  readonly tracing: Tracing
   readonly #needs: SessionNeeds
   readonly #life: Machine<typeof BROKER>
   readonly #requests: RequestQueue
@@ -95,17 +98,19 @@ export class BrokerSession {
     this.isDurable = record.durable
     this.service = service
     this.#cache = { used: 0, max: settings.maxRequestCacheBytes }
-    const custom = this.#custom = needs.custom === undefined || record.state === 'Canceled' ? undefined : this.#customWork(needs.custom)
+    const over = isReadOnly(record) ? record.state : undefined
+    const custom = this.#custom = needs.custom === undefined || over !== undefined ? undefined : this.#customWork(needs.custom)
     this.#requests = new RequestQueue(custom?.choosesDispatchers === true ? custom.chooser : undefined)
     this.#settler = new Settler(needs.store, custom)
     this.#direct = new DirectCalls({ counters: this.counters, custom, put: request => this.#requests.put(request), workCame: () => this.workCame(), failed: error => this.fail(error) })
     this.#purges = new Purges(clock, this.#end.signal)
     this.#throttle = new Throttle(record.durable ? { start: Infinity, stop: Infinity } : { start: settings.messageThrottleStartThreshold, stop: settings.messageThrottleStopThreshold })
-    this.#life = machine(BROKER, record.state === 'Canceled' ? 'Canceled' : 'Started', (from, event, to) => {
+    this.#life = machine(BROKER, over ?? 'Started', (from, event, to) => {
       if (to === 'Canceled' || to === 'Failed') this.#endedAs = to
       log.info({ from, event, to }, 'broker changed state')
     })
-    if (record.state === 'Canceled') this.#endedAs = 'Canceled'
+    this.#endedAs = over
+    this.#why = record.why ?? ''
     const base = sessionDesk({
       requests: this.#requests,
       settler: this.#settler,
@@ -139,9 +144,10 @@ export class BrokerSession {
       log,
     })
     this.letters = letters
-    this.#desk = desk
+    this.tracing = new Tracing({ sessionId: this.sessionId, most: settings.traceMessages, isDurable: this.isDurable, store: needs.store, queues: this.#queues, counters: this.counters, clock })
+    this.#desk = this.tracing.over(desk)
     this.#pool = new DispatcherPool({
-      desk,
+      desk: this.#desk,
       connect: needs.connect,
       exit: needs.exitHost,
       keepsOrder: needs.keepsOrder ?? true,
@@ -161,7 +167,7 @@ export class BrokerSession {
       },
       clock,
       failed: error => this.fail(error),
-      changed: (event, task) => this.#poolChanged(event, task),
+      changed: (event, task) => { this.tracing.poolChanged(event, task); this.#poolChanged(event, task) },
       hostFailed: (task, inARow) => this.#hostFailed(task, inARow),
       wantsChanged: () => needs.demand.wantsChanged(),
       log,
@@ -185,7 +191,7 @@ export class BrokerSession {
     await this.#custom?.start(new DurableMap(await store.state(), service.settings.maxStateBytes))
     for (const client of stored) this.#recover(client)
     if (stored.length > 0) log.info({ clients: stored.length, outstanding: this.counters.outstanding }, 'session raised from the store')
-    if (this.#life.state === 'Canceled') { this.#requests.drop(); this.#armIdle(); return }
+    if (this.#endedAs !== undefined) { this.#requests.drop(); this.#armIdle(); return }
     await this.letters.recover()
     const { tasks, cursor } = await events.snapshot(this.sessionId)
     await demand.start()
@@ -242,7 +248,7 @@ export class BrokerSession {
     if (queue === undefined) {
       const { store, clock, log } = this.#needs
       queue = new ClientQueue({
-        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, custom: this.#custom, clock, cache: this.#cache, log, predecessorGone: this.#purges.under(key),
+        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, custom: this.#custom, clock, trace: this.tracing.log, cache: this.#cache, log, predecessorGone: this.#purges.under(key),
       }, displayId, stored)
       this.#queues.set(key, queue)
     }
@@ -275,12 +281,13 @@ export class BrokerSession {
     // What becomes of the data when the client object goes ([broker-behaviour] 2.6): a durable queue that flushed anything stays, an interactive one only after EndRequests.
     const isKept = this.isDurable ? queue.isFlushed : queue.endOfMessages
     if (why !== 'purge' && !isKept) this.#forget(queue).catch(error => { if (!isSoaError(error, 'StorageServiceNotAvailble')) this.fail(error) })
-    if (this.#clients.size === 0 && (this.#life.fire('lastClientLeft') || this.#life.state === 'Canceled')) this.#armIdle()
+    if (this.#clients.size === 0 && (this.#life.fire('lastClientLeft') || this.#endedAs !== undefined)) this.#armIdle()
   }
 
   #forget (queue: ClientQueue): Promise<void> {
     this.#queues.delete(queue.key)
     this.#custom?.forget(queue.key)
+    this.tracing.log?.forget(queue.key)
     return this.#purges.begin(queue)
   }
 
@@ -288,7 +295,7 @@ export class BrokerSession {
     const queue = this.#queues.get(clientId.toLowerCase())
     this.#clients.get(clientId.toLowerCase())?.purge()
     this.#direct.refuse(new SoaError('ClientPurged', {}), clientId.toLowerCase())
-    if (queue !== undefined) await this.#forget(queue)
+    await (queue === undefined ? this.#purges.under(clientId.toLowerCase()) : this.#forget(queue))
   }
 
   #armIdle (): void {
@@ -397,6 +404,7 @@ export class BrokerSession {
     this.#disarm()
     this.#endWork(new SoaError('Broker_SessionFailure', { sessionId: this.sessionId, why }))
     this.#needs.demand.stop(false).catch(stopError => log.warn({ err: stopError as Error }, 'demand not removed'))
+    if (this.#clients.size === 0) this.#armIdle()
     void this.#custom?.over('Failed', `failed: ${why}`)
     stateChanged(this, 'Failed', why)
   }

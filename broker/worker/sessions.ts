@@ -7,7 +7,7 @@ import type { Settings } from '../../config/settings.ts'
 import type { MessageStore } from '../../store/message-store.ts'
 import type { DemandBoard, TaskEvents } from '../../store/placement-store.ts'
 import type { ServiceRegistry } from '../../store/service-registry.ts'
-import type { SessionRecord, SessionStore } from '../../store/session-store.ts'
+import { isReadOnly, type SessionRecord, type SessionStore } from '../../store/session-store.ts'
 import type { callHost } from './call-host.ts'
 import type { CustomNeeds } from './custom-setup.ts'
 import { DemandKeeper } from './demand.ts'
@@ -76,7 +76,7 @@ export class WorkerSessions {
     const { maxConcurrentCalls, contract } = registration.service
     const service = new ServiceFacts(registered, settings, maxConcurrentCalls, operationsOf(registered, contract, log), contract)
     if (registration.customBroker !== undefined) this.#isAlone = true
-    const custom = record.state === 'Canceled' ? undefined : await openCustom(registration, record.sessionId, settings)
+    const custom = isReadOnly(record) ? undefined : await openCustom(registration, record.sessionId, settings)
     const store = await openStore(record, settings).catch(async error => { await custom?.close(); throw error })
     try {
       const session: BrokerSession = new BrokerSession({

@@ -130,9 +130,13 @@ t.test('a hook that loops for ever: its session fails and says which hook, and n
   const client = session.client('c')
   await client.send('Echo', { input: 'fine' }, { userData: 'fine' })
   await client.flush()
+  await eventually('it is answered', async () => (await cluster.session(session.id)).counters?.processed === 1)
   await t.rejects(client.send('Echo', { input: 'x' }, { userData: 'spin' }).then(() => client.endRequests()), /custom broker Spinner: onRequest did not return within 1000 ms \(hookTimeoutMs\)/)
   const seen = await cluster.session(session.id)
   t.equal(seen.state, 'Failed')
+  const kept: string[] = []
+  await t.rejects((async () => { for await (const response of client.responses({ from: 'begin' })) kept.push(response.userData ?? '') })(), /custom broker Spinner/)
+  t.same(kept, ['fine'], 'what was stored before is read, then why there is no more')
   t.match(await other.client('o').call('Echo', { input: 'still here' }), { EchoResult: /still here$/ })
   t.equal((await cluster.session(other.id)).brokerPid, otherPid)
   await session.close()

@@ -28,7 +28,7 @@ export const reading = (envelope: Envelope, isFault = false): Reading => ({ enve
 /** For tests that say what becomes of tasks: `news.emit('tasks', [task])`. */
 export type TaskNews = EventEmitter<{ tasks: [TaskInfo[]] }>
 
-export interface OpenOptions { durable?: boolean, store?: MessageStore, clock?: Clock, events?: TaskEvents, connect?: (task: TaskInfo) => SoapCaller, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews, custom?: CustomBroker }
+export interface OpenOptions { durable?: boolean, store?: MessageStore, clock?: Clock, events?: TaskEvents, connect?: (task: TaskInfo) => SoapCaller, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews, custom?: CustomBroker, record?: Partial<SessionRecord> }
 
 /** A session on a memory store whose one service instance echoes the body, unless the test says otherwise. */
 export async function open (t: Test, options: Omit<OpenOptions, 'clock'> = {}) {
@@ -43,7 +43,7 @@ export async function openSession (options: OpenOptions) {
   const { clock = new ManualClock() } = options
   const defaults = Object.fromEntries(Object.entries(SETTINGS).map(([name, { default: value }]) => [name, value])) as unknown as Settings
   const settings: Settings = { ...defaults, ...options.settings }
-  const record: SessionRecord = { sessionId: '7', service: 'Echo', durable: options.durable ?? false, priority: 2000, settings: {}, environment: {}, state: 'Starting', createdAt: '2026-01-01T00:00:00Z' }
+  const record: SessionRecord = { sessionId: '7', service: 'Echo', durable: options.durable ?? false, priority: 2000, settings: {}, environment: {}, state: 'Starting', createdAt: '2026-01-01T00:00:00Z', ...options.record }
   const service = new ServiceFacts({ name: 'Echo', config: '', file: '/echo.config', documents: {}, addedAt: '' }, settings, 0, [
     { name: 'Echo', action: 'urn:Echo', inputElement: 'n', oneWay: false },
     { name: 'Tell', action: 'urn:Tell', inputElement: 'tell', oneWay: true },

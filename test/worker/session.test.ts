@@ -5,8 +5,9 @@ import type { CallResult } from '../../transport/channel.ts'
 import { userDataText } from '../../wire/soap/hpc-headers.ts'
 import type { BrokerSession } from '../../broker/worker/session.ts'
 import type { BrokerClient } from '../../broker/worker/broker-client.ts'
-import { settle } from '../clock.ts'
-import { FLUSH, never, open, reading, request, type TaskNews } from './open-session.ts'
+import { ManualClock, settle } from '../clock.ts'
+import { MemoryMessageStore } from '../../store/memory-store.ts'
+import { FLUSH, never, open, openSession, reading, request, type TaskNews } from './open-session.ts'
 
 const pull = async (client: BrokerClient, position: 'Begin' | 'Current', count: number, session: BrokerSession): Promise<{ users: string[], end: boolean }> => {
   const page = await client.pull(position, count, '', { maxBytes: 1e9, signal: never, end: () => session.readEnd() })
@@ -54,7 +55,7 @@ for (const durable of [false, true]) {
     t.same(await pull(client(), 'Begin', 2, session), { users: ['1', '2'], end: false })
     t.same(await pull(client(), 'Current', 2, session), { users: ['3'], end: true })
     t.equal(client().status, 'Finished')
-    t.same(session.counters.view(), { total: 3, processed: 3, processing: 0, faulted: 0 })
+    t.match(session.counters.view(), { total: 3, processed: 3, processing: 0, faulted: 0 })
   })
 
   t.test(`session (${kind}): Flush waits for exactly as many requests as were announced since the last one`, async t => {
@@ -114,7 +115,7 @@ for (const durable of [false, true]) {
     await client().endRequests(1, FLUSH)
     await pull(client(), 'Begin', 1, session)
     await session.purge('C')
-    t.same(session.counters.view(), { total: 1, processed: 1, processing: 0, faulted: 0 })
+    t.match(session.counters.view(), { total: 1, processed: 1, processing: 0, faulted: 0 })
     await client().accept(request(1), -1, never)
     await client().endRequests(1, FLUSH)
     t.same(await pull(client(), 'Begin', 5, session), { users: ['1'], end: true })
@@ -287,3 +288,27 @@ t.test('session: a call without user data is answered in the same exchange; a ca
   stop.abort(new Error('the caller is gone'))
   await t.rejects(waiting, { message: 'the caller is gone' })
 })
+
+t.test('session: one that failed gives what it has stored when it is raised again, then why it failed, computes nothing, and is let go of when nobody reads', async t => {
+  const store = new MemoryMessageStore()
+  store.close = async () => {}
+  const clock = new ManualClock()
+  const first = await openSession({ durable: true, store, clock })
+  for (const n of [1, 2]) await first.client().accept(request(n), -1, never)
+  await first.client().flush(2, FLUSH)
+  await first.client().pull('Begin', 2, '', { maxBytes: 1e9, signal: never, end: () => undefined })
+  for (const n of [3]) await first.client().accept(request(n), -1, never)
+  const closing = first.session.close('suspended')
+  await clock.advance(0)
+  await closing
+  const { session, ended, targets, clock: later } = await open(t, { durable: true, store, record: { state: 'Failed', why: 'it was told to' } })
+  const end = (): ReturnType<typeof session.readEnd> => session.readEnd()
+  const { responses } = await session.client('c').pull('Begin', 2, '', { maxBytes: 1e9, signal: never, end })
+  t.equal(responses.length, 2)
+  await t.rejects(session.client('c').pull('Current', 1, '', { maxBytes: 1e9, signal: never, end }), /session 7 failed: it was told to/)
+  t.throws(() => session.refuseUnlessTaking(), /it was told to/)
+  t.same(targets, [], 'no service instance was asked for')
+  await later.advance(session.service.settings.clientIdleTimeout + session.service.settings.sessionIdleTimeout)
+  t.match(ended, [/^suspended: no client/])
+})
+
