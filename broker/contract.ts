@@ -23,6 +23,7 @@ import type { TaskInfo } from '../store/placement-store.ts'
  * | `GET /sessions/{id}/dead-letters/{letter}` | | 200 `WholeDeadLetter`, 404 |
  * | `POST /sessions/{id}/dead-letters/{letter}/replay` | | 202 `DeadLetterView`: it runs again |
  * | `DELETE /sessions/{id}/dead-letters/{letter}` | | 204 |
+ * | `GET /sessions/{id}/trace?message=&client=&userData=&exact=&state=&limit=&cursor=` | | 200 `TraceAnswer`: one message, a search, or the session |
  * | `POST /stop` | | 202: suspend all sessions, exit 0 |
  *
  * Errors: `application/problem+json`, the same object as REST gives (surface.md): `{title, status, detail, code?, name, setting?, limit?, value?}`.
@@ -99,6 +100,83 @@ export interface DeadLetterView {
 export interface WholeDeadLetter extends DeadLetterView { body: string, envelope: string }
 /** `dropped`: the oldest, which went when there were more than maxDeadLetters. */
 export interface DeadLetterPage { items: DeadLetterView[], next?: string | undefined, total: number, dropped: number }
+
+/** received: not flushed yet (durable) · waiting: for a service instance · running: at one, or its response is on its way to the store. */
+export type MessageState = 'received' | 'waiting' | 'running' | 'answered' | 'faulted'
+
+export interface TraceStep {
+  /** replied: the service instance answered · failed: a run came to nothing · answered: the response is stored, or sent in the same exchange · delivered: to a reader, the first time */
+  step: 'received' | 'queued' | 'dispatched' | 'replied' | 'failed' | 'answered' | 'delivered'
+  /** ISO 8601; null: it happened, and when was not kept. */
+  at: string | null
+  /** Since the latest step before it whose time is known. */
+  sinceMs?: number | undefined
+  /** The request's first run is 1. */
+  try?: number | undefined
+  taskId?: string | undefined
+  node?: string | undefined
+  address?: string | undefined
+  /** failed: a row of OUTCOMES (broker/worker/retry.ts), and what became of the request. */
+  outcome?: string | undefined
+  why?: string | undefined
+  then?: 'put back' | 'given up' | undefined
+  /** delivered: how often. */
+  times?: number | undefined
+}
+
+/** One message in a list. Times that are not known are left out. */
+export interface TraceLine {
+  messageId: string
+  clientId: string
+  /** Its place among its client's requests; 0: a call in the same exchange. */
+  seq: number
+  action: string
+  /** As text, cut when it is long; absent: it is not kept any more. */
+  userData?: string | undefined
+  state: MessageState
+  receivedAt?: string | undefined
+  /** From queued to the first run; of the run that answered; from received to answered. */
+  waitMs?: number | undefined
+  runMs?: number | undefined
+  totalMs?: number | undefined
+  tries?: number | undefined
+  taskId?: string | undefined
+  node?: string | undefined
+  /** The latest run that came to nothing. */
+  outcome?: string | undefined
+  isDelivered?: boolean | undefined
+}
+/** `from`: whether this broker has seen it run, or all that is known of it is what the store has. */
+export interface MessageTrace extends TraceLine { from: 'memory' | 'store', steps: TraceStep[] }
+export interface Spread { p50: number, p95: number, max: number }
+export interface TraceSummary {
+  /** Messages whose way is known, at most so many (traceMessages), and those that made room for later ones. */
+  traced: number
+  most: number
+  forgotten: number
+  /** Since when this broker has the session. */
+  since: string
+  waiting: number
+  running: number
+  answered: number
+  faulted: number
+  waitMs?: Spread | undefined
+  runMs?: Spread | undefined
+  storeMs?: Spread | undefined
+  totalMs?: Spread | undefined
+}
+/** Of one message: `message`. Of a search: `items`, `looked` (messages looked at) and `next` while there is more. Else the three lists and `summary`. */
+export interface TraceAnswer {
+  sessionId: string
+  message?: MessageTrace | undefined
+  items?: TraceLine[] | undefined
+  looked?: number | undefined
+  next?: string | undefined
+  summary?: TraceSummary | undefined
+  latest?: TraceLine[] | undefined
+  slowest?: TraceLine[] | undefined
+  failed?: TraceLine[] | undefined
+}
 
 /** `application/problem+json` (surface.md). */
 export interface Problem {

@@ -42,6 +42,12 @@ function folded (text: string, width: number): string[] {
   return lines
 }
 
+/** A text of anybody's on one line, without anything that a terminal takes for an order. */
+export function oneLine (text: string, most: number): string {
+  const plain = text.replace(/\s+/g, ' ').replace(/\p{Cc}/gu, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return plain.length <= most ? plain : `${plain.slice(0, most - 1)}…`
+}
+
 /** `name  value` lines. */
 export function facts (pairs: ReadonlyArray<readonly [name: string, value: string | number | boolean | null | undefined]>): string[] {
   const known = pairs.filter(([, value]) => value !== undefined && value !== null)

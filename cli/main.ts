@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { deadLetterCommands } from './commands/dead-letters.ts'
 import { headsCommands } from './commands/heads.ts'
 import { nodeCommands } from './commands/node.ts'
 import { doctorCommand } from './commands/doctor.ts'
@@ -28,7 +29,7 @@ Examples:
   soa session list
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 something missing on this machine, 4 not found, 5 refused.`)
-  for (const add of [processCommands, serviceCommands, sessionCommands, nodeCommands, headsCommands, settingsCommands, wireCommands, doctorCommand]) add(program, io)
+  for (const add of [processCommands, serviceCommands, sessionCommands, deadLetterCommands, nodeCommands, headsCommands, settingsCommands, wireCommands, doctorCommand]) add(program, io)
   inherit(program)
   return program
 }

@@ -1,5 +1,4 @@
 import type { Envelope } from '../wire/soap/envelope.ts'
-import type { Decision } from './message-store.ts'
 
 /** One execution of a request that came to nothing. */
 export interface FailedTry {
@@ -22,7 +21,8 @@ export interface NewLetter {
   /** The latest ones, oldest first. */
   readonly tries: readonly FailedTry[]
   readonly request: Envelope
-  readonly decision?: Decision | undefined
+  /** In which a custom broker put it. */
+  readonly lane?: number | undefined
 }
 
 /** A dead letter without its request's body. */
@@ -57,7 +57,7 @@ export type Replayed = 'replaced' | 'placeGone' | 'letterGone'
 export interface DeadLetterStore {
   /** In the order in which they died, those behind `after` ('' from the start). `total`: all that are kept now; `dropped`: the oldest, which went when there were more than maxDeadLetters. */
   page (query: { clientId?: string | undefined, after: string, limit: number }): Promise<LetterPage>
-  read (id: string): Promise<{ letter: DeadLetter, request: Envelope, decision?: Decision | undefined } | undefined>
+  read (id: string): Promise<{ letter: DeadLetter, request: Envelope, lane?: number | undefined } | undefined>
   /** Marks it as being run again, so that a broker that raises the session goes on with it. Again: the same. */
   begin (id: string): Promise<Replayed>
   /** In one step: the response takes the fault's place, and the letter goes; with `dead` it stays, with this in its place (the replay was given up too). Again: the same. */

@@ -53,7 +53,7 @@ export class MemoryDeadLetters implements DeadLetterStore {
 
   async read (id: string): ReturnType<DeadLetterStore['read']> {
     const kept = this.#kept.get(Number(id))
-    return kept === undefined ? undefined : { letter: kept.letter, request: kept.from.request, decision: kept.from.decision }
+    return kept === undefined ? undefined : { letter: kept.letter, request: kept.from.request, lane: kept.from.lane }
   }
 
   async begin (id: string): Promise<Replayed> {

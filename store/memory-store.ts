@@ -3,6 +3,7 @@ import type { Envelope } from '../wire/soap/envelope.ts'
 import type { MessageStore, Settlement, StateChange, StoredClient, StoredRequest, StoredResponse } from './message-store.ts'
 import { MemoryDeadLetters } from './memory-dead-letters.ts'
 import { rowBytes } from './pack.ts'
+import type { KeptHead, Scanned, Sieve } from './trace-facts.ts'
 
 interface Client {
   displayId: string
@@ -103,13 +104,13 @@ export class MemoryMessageStore implements MessageStore {
     this.#mustBeOpen()
     this.#keep(state)
     const kept: Array<{ clientId: string, seq: number, at: number }> = []
-    for (const { clientId, seq, response, isFault, requestAction, letter } of batch) {
+    for (const { clientId, seq, response, isFault, requestAction, letter, trace } of batch) {
       const client = this.#clients.get(clientId)
       const request = client?.requests.get(seq)
       if (client === undefined || request === undefined) continue
       const at = client.responses++
       if (isFault) client.faults++
-      client.kept.set(at, { at, seq, envelope: response, isFault, requestAction })
+      client.kept.set(at, { at, seq, envelope: response, isFault, requestAction, trace })
       client.requests.delete(seq)
       this.#grow(client, rowBytes(response) - rowBytes(request.envelope))
       if (letter !== undefined) this.letters.keep(clientId, seq, at, letter)
@@ -138,6 +139,26 @@ export class MemoryMessageStore implements MessageStore {
     this.#mustBeOpen()
     const client = this.#clients.get(clientId)
     return seqs.map(seq => client?.requests.get(seq)).filter(request => request !== undefined)
+  }
+
+  async scan (clientId: string, of: 'requests' | 'responses', below: number, count: number, { messageId, userData, faults = false }: Sieve): Promise<Scanned> {
+    this.#mustBeOpen()
+    const client = this.#clients.get(clientId)
+    if (client === undefined) return { items: [], looked: 0, next: undefined }
+    const [least, most] = of === 'requests' ? [1, client.appended + 1] : [client.released, client.responses]
+    const from = Math.min(below, most)
+    const to = Math.max(least, from - count)
+    const items: KeptHead[] = []
+    for (let i = from - 1; i >= to; i--) {
+      const row = of === 'requests' ? client.requests.get(i) : client.kept.get(i)
+      if (row === undefined) continue
+      const head = keptHead(row)
+      if (faults && !head.isFault) continue
+      if (messageId !== undefined && !head.messageId.replace(/^urn:uuid:/, '').startsWith(messageId)) continue
+      if (userData !== undefined && head.userData === undefined) continue
+      items.push(head)
+    }
+    return { items, looked: Math.max(0, from - to), next: to > least ? to : undefined }
   }
 
   async release (clientId: string, through: number): Promise<void> {
@@ -252,4 +273,11 @@ export class MemoryMessageStore implements MessageStore {
   #mustBeOpen (): void {
     if (this.#isClosed) throw new SoaError('StorageClosed', {})
   }
+}
+
+function keptHead (row: StoredRequest | StoredResponse): KeptHead {
+  const { seq, envelope: { messageId = '', relatesTo = '', action, userData } } = row
+  return 'at' in row
+    ? { seq, at: row.at, messageId: relatesTo, action: row.requestAction, userData, isFault: row.isFault, receivedAt: undefined, trace: row.trace }
+    : { seq, at: undefined, messageId, action, userData, isFault: false, receivedAt: row.receivedAt, trace: undefined }
 }

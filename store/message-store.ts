@@ -1,5 +1,6 @@
 import type { Envelope } from '../wire/soap/envelope.ts'
 import type { DeadLetterStore, NewLetter } from './dead-letters.ts'
+import type { Scanned, Sieve, TraceFacts } from './trace-facts.ts'
 
 /** A message that a custom broker made: its body as markup. */
 export interface MadeMessage { readonly action: string, readonly body: string, readonly isFault?: boolean | undefined }
@@ -26,6 +27,8 @@ export interface StoredRequest {
   readonly batchId: number
   /** Undefined in sessions of the stock broker, and where a custom one let it pass. */
   readonly decision?: Decision | undefined
+  /** When the broker got it, ms since 1970; undefined: it was not told. */
+  readonly receivedAt?: number | undefined
 }
 
 /** A response as the store keeps it; `at` is its place in the client's order of arrival: 0, 1, 2 … */
@@ -37,6 +40,7 @@ export interface StoredResponse {
   readonly isFault: boolean
   /** Action of the request: RequestActionNS on delivery, and the action filter of PullResponses. */
   readonly requestAction: string
+  readonly trace?: TraceFacts | undefined
 }
 
 /** What a broker needs to raise a client again. Bodies stay in the store. */
@@ -68,6 +72,7 @@ export interface Settlement {
   readonly requestAction: string
   /** The request was given up. */
   readonly letter?: NewLetter | undefined
+  readonly trace?: TraceFacts | undefined
 }
 
 /**
@@ -93,6 +98,8 @@ export interface MessageStore {
   read (clientId: string, from: number, count: number, maxBytes: number): Promise<StoredResponse[]>
   /** Requests by seq; those that are gone are left out. */
   requests (clientId: string, seqs: readonly number[]): Promise<StoredRequest[]>
+  /** Looks at `count` seqs (requests) or places (responses) before `below`, and gives those that the sieve lets through, newest first. */
+  scan (clientId: string, of: 'requests' | 'responses', below: number, count: number, sieve: Sieve): Promise<Scanned>
   /** Drops responses up to and with place `through`: interactive sessions free what was delivered. */
   release (clientId: string, through: number): Promise<void>
   /** What a broker needs to raise the session again. */

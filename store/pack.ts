@@ -3,6 +3,7 @@ import type { Envelope } from '../wire/soap/envelope.ts'
 import { userDataText } from '../wire/soap/hpc-headers.ts'
 import { USER_DATA_SHOWN, type FailedTry, type NewLetter } from './dead-letters.ts'
 import type { Decision, StoredRequest, StoredResponse } from './message-store.ts'
+import { packTrace, unpackTrace, type KeptHead, type TraceHead } from './trace-facts.ts'
 
 /**
  * A stored row: one Buffer for one message.
@@ -40,34 +41,51 @@ interface Head {
   requestAction?: string | undefined
   decision?: Decision | undefined
   letter?: LetterHead | undefined
+  /** Of a request: when it was received, ms since 1970. */
+  received?: number | undefined
+  trace?: TraceHead | undefined
 }
 
 /** What a dead letter has beside its request. `user`: its user data as text, cut. */
-export interface LetterHead { client: string, when: string, why: string, tries: readonly FailedTry[], user: string }
+export interface LetterHead { client: string, when: string, why: string, tries: readonly FailedTry[], user: string, lane?: number | undefined }
 
 export const packEnvelope = (envelope: Envelope): Buffer => pack(KINDS.envelope, 0, envelope, {})
 export const unpackEnvelope = (row: Buffer): Envelope => unpack(row, KINDS.envelope).envelope
 
-export const packRequest = ({ seq, batchId, envelope, decision }: StoredRequest): Buffer => pack(KINDS.request, seq, envelope, { batchId, decision })
+export const packRequest = ({ seq, batchId, envelope, decision, receivedAt }: StoredRequest): Buffer => pack(KINDS.request, seq, envelope, { batchId, decision, received: receivedAt })
 export function unpackRequest (row: Buffer): StoredRequest {
   const { seq, head, envelope } = unpack(row, KINDS.request)
-  return { seq, batchId: head.batchId ?? -1, envelope, ...(head.decision === undefined ? {} : { decision: head.decision }) }
+  return { seq, batchId: head.batchId ?? -1, envelope, ...(head.decision === undefined ? {} : { decision: head.decision }), ...(head.received === undefined ? {} : { receivedAt: head.received }) }
 }
 
-export const packResponse = ({ seq, isFault, requestAction, envelope }: Omit<StoredResponse, 'at'>): Buffer =>
-  pack(KINDS.response, seq, envelope, { isFault: isFault || undefined, requestAction })
+export const packResponse = ({ seq, isFault, requestAction, envelope, trace }: Omit<StoredResponse, 'at'>): Buffer =>
+  pack(KINDS.response, seq, envelope, { isFault: isFault || undefined, requestAction, trace: trace && packTrace(trace) })
 /** @param at its place, which is the row's name in the store and not part of the row. */
 export function unpackResponse (row: Buffer, at: number): StoredResponse {
   const { seq, head, envelope } = unpack(row, KINDS.response)
-  return { at, seq, isFault: head.isFault === true, requestAction: head.requestAction ?? '', envelope }
+  return { at, seq, isFault: head.isFault === true, requestAction: head.requestAction ?? '', envelope, ...(head.trace === undefined ? {} : { trace: unpackTrace(head.trace) }) }
 }
 
-export const packLetter = (seq: number, { displayId, when, why, tries, request, decision }: NewLetter): Buffer =>
-  pack(KINDS.letter, seq, request, { letter: { client: displayId, when, why, tries, user: shownUserData(request.userData) }, decision })
-export interface UnpackedLetter { seq: number, letter: LetterHead, envelope: Envelope, decision: Decision | undefined }
-export function unpackLetter (row: Buffer): UnpackedLetter {
+/** @param row the beginning of one, up to the end of its user data. @param at its place; undefined: a request */
+export function unpackKept (row: Buffer, at: number | undefined): KeptHead {
+  const { seq, head, end } = headOf(row, at === undefined ? KINDS.request : KINDS.response)
+  return {
+    seq,
+    at,
+    messageId: (at === undefined ? head.messageId : head.relatesTo) ?? '',
+    action: at === undefined ? head.action : head.requestAction ?? '',
+    userData: head.userData === undefined ? undefined : row.subarray(end, end + head.userData),
+    isFault: head.isFault === true,
+    receivedAt: head.received,
+    trace: head.trace && unpackTrace(head.trace),
+  }
+}
+
+export const packLetter = (seq: number, { displayId, when, why, tries, request, lane }: NewLetter): Buffer =>
+  pack(KINDS.letter, seq, request, { letter: { client: displayId, when, why, tries, user: shownUserData(request.userData), lane } })
+export function unpackLetter (row: Buffer): { seq: number, letter: LetterHead, envelope: Envelope } {
   const { seq, head, envelope } = unpack(row, KINDS.letter)
-  return { seq, letter: letterIn(head), envelope, decision: head.decision }
+  return { seq, letter: letterIn(head), envelope }
 }
 /** The beginning of a row, up to the end of its head: what a list needs. */
 export function unpackLetterHead (row: Buffer): { seq: number, letter: LetterHead, messageId: string, action: string } {

@@ -35,8 +35,8 @@ export class RedisDeadLetters implements DeadLetterStore {
   async read (id: string): ReturnType<DeadLetterStore['read']> {
     const [member, row] = list(await this.#run(READ, [id]))
     if (member === undefined) return undefined
-    const { seq, letter, envelope, decision } = unpackLetter(row as Buffer)
-    return { letter: letterOf(text(member), { seq, letter, messageId: envelope.messageId ?? '', action: envelope.action }), request: envelope, decision }
+    const { seq, letter, envelope } = unpackLetter(row as Buffer)
+    return { letter: letterOf(text(member), { seq, letter, messageId: envelope.messageId ?? '', action: envelope.action }), request: envelope, lane: letter.lane }
   }
 
   async begin (id: string): Promise<Replayed> {

@@ -5,7 +5,7 @@ export interface TraceFacts {
   readonly receivedAt: number | undefined
   /** Since when it might have been dispatched. */
   readonly queuedAt: number | undefined
-  /** Of the run that answered; undefined: no service instance was asked. */
+  /** Of the run that answered, as are `taskId` and `node`; undefined: none did. */
   readonly dispatchedAt: number | undefined
   readonly repliedAt: number
   /** Runs, that one too. */

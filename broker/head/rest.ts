@@ -6,13 +6,15 @@ import { FAULTS } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Problem } from '../contract.ts'
 import { toProblem } from '../problem.ts'
-import { clientRoutes, type ClientRoutesNeeds } from './rest/clients.ts'
+import { clientRoutes } from './rest/clients.ts'
 import { clusterRoutes, type ClusterRoutesNeeds } from './rest/cluster.ts'
+import { deadLetterRoutes } from './rest/dead-letters.ts'
 import { operationId } from './rest/operations.ts'
+import { passing, type PassNeeds } from './rest/pass.ts'
 import { SHARED } from './rest/schemas.ts'
 import { sessionRoutes, type SessionRoutesNeeds } from './rest/sessions.ts'
 
-export interface RestNeeds extends SessionRoutesNeeds, ClientRoutesNeeds, ClusterRoutesNeeds {
+export interface RestNeeds extends SessionRoutesNeeds, PassNeeds, ClusterRoutesNeeds {
   /** Routes beside the API: health, metrics. */
   beside: (app: FastifyInstance) => void
   /** Makes the server around fastify's own handler: the front door answers some paths itself. Absent: a plain one. */
@@ -66,7 +68,8 @@ export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
   })
   await app.register(async api => {
     sessionRoutes(api, needs)
-    clientRoutes(api, needs)
+    clientRoutes(api, passing(needs))
+    deadLetterRoutes(api, passing(needs))
     clusterRoutes(api, needs)
     api.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
   }, { prefix: '/api/v1' })

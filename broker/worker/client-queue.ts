@@ -3,7 +3,8 @@ import type { Clock } from '../../core/clock.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
 import type { Decision, MessageStore, StateChange, StoredClient, StoredRequest, StoredResponse } from '../../store/message-store.ts'
 import type { ClientView } from '../contract.ts'
-import type { BrokerRequest, RequestQueue } from './request-queue.ts'
+import type { BrokerRequest } from './broker-request.ts'
+import type { RequestQueue } from './request-queue.ts'
 import type { SessionCounters } from './counters.ts'
 import type { Accepted, CustomWork } from './custom-work.ts'
 import type { Settler } from './settler.ts'
@@ -68,6 +69,8 @@ export class ClientQueue {
   /** The last commit's answer was lost: it may have been done. */
   #isCommitUnsure = false
   #isGone = false
+  /** Responses on their way to the store. */
+  #settling = 0
   /** Requests of this batch that were refused where their sender could not see it, and why the last one was. */
   #refusals: { count: number, last: unknown } = { count: 0, last: undefined }
   /** Message ids of this batch. Emptied by EndRequests: nothing is taken after it. */
@@ -86,6 +89,7 @@ export class ClientQueue {
   }
 
   get committed (): number { return this.#committed }
+  get committedSeq (): number { return this.#committedSeq }
   /** Something of it is flushed, for all that is known. */
   get isFlushed (): boolean { return this.#committed > 0 || this.#isCommitUnsure }
   get endOfMessages (): boolean { return this.#endOfMessages }
@@ -215,7 +219,7 @@ export class ClientQueue {
   /** Its sender has left without having flushed, and cannot know what has arrived: a durable queue forgets it, an interactive one counts anew ([broker-behaviour] 2.6). */
   desert (): void {
     this.restart()
-    if (this.#uncommitted.length + this.#unsure.size === 0) return
+    if (this.#isGone || this.#uncommitted.length + this.#unsure.size === 0) return
     if (this.#needs.isDurable) {
       this.#start(-1).catch(error => this.#needs.log.warn({ clientId: this.displayId, err: error as Error }, 'unflushed requests could not be removed yet'))
     } else {
@@ -244,12 +248,14 @@ export class ClientQueue {
   async #startBatch (batchId: number): Promise<void> {
     this.#batchId = batchId
     this.#refusals = { count: 0, last: undefined }
+    const isAgain = this.#mustForget
     this.#mustForget = true
     this.changed.tell()
     await this.#committing
+    await this.#lookingUp?.catch(() => undefined)
     await this.#appender.settled()
     if (this.#isCommitUnsure) await this.#lookUpCommit()
-    if (this.#uncommitted.length + this.#unsure.size === 0) { this.#mustForget = false; this.#seen.clear(); return }
+    if (!isAgain && this.#uncommitted.length + this.#unsure.size === 0) { this.#mustForget = false; this.#seen.clear(); return }
     const forgotten = this.#uncommitted
     this.#uncommitted = []
     this.#seen.clear()
@@ -264,7 +270,7 @@ export class ClientQueue {
 
   /** What the store was to keep when it went away is asked for before anything is built on it: what is there has arrived. */
   async #lookUp (): Promise<void> {
-    if (this.#unsure.size === 0) return
+    if (this.#unsure.size === 0 || this.#mustForget) return
     this.#lookingUp ??= this.#findUnsure().finally(() => { this.#lookingUp = undefined })
     await this.#lookingUp
   }
@@ -290,7 +296,7 @@ export class ClientQueue {
   async #lookUpCommit (): Promise<void> {
     const stored = (await this.#needs.store.load()).find(({ clientId }) => clientId === this.key)
     this.#isCommitUnsure = false
-    if (stored === undefined || stored.committedSeq <= this.#committedSeq) return
+    if (stored === undefined || (stored.committedSeq <= this.#committedSeq && !stored.endOfMessages)) return
     this.#flushed(stored.committedSeq, stored.committed, stored.endOfMessages)
   }
 
@@ -317,10 +323,11 @@ export class ClientQueue {
     const isOver = (): boolean => isDurable && batchId >= 0 && batchId < this.#batchId
     const name = endOfMessages ? 'EndRequests' : 'Flush'
     const isReached = (): boolean => this.#uncommitted.length === count && !this.#mustForget && (!isDurable || batchId <= this.#batchId || count === 0)
-    await this.#lookUp()
-    while (!isReached()) {
+    for (;;) {
+      await this.#lookUp()
       if (this.#isGone) throw new SoaError('ClientPurged', {})
       if (isOver()) return // an older batch: succeeds and does nothing ([broker-behaviour] 2.3)
+      if (isReached()) break
       const { count: refused, last } = this.#refusals
       if (refused > 0 && this.#uncommitted.length + refused >= count) {
         this.#refusals = { count: 0, last: undefined }
@@ -331,7 +338,6 @@ export class ClientQueue {
         throw new SoaError('OperationTimeout', { operation: `${name}: ${this.#uncommitted.length} requests arrived since the last flush, ${count} were announced; waiting for more`, timeoutMs })
       }
     }
-    if (isOver()) return
     const seq = this.#uncommitted.at(-1)?.seq ?? this.#committedSeq
     const committed = this.#committed + count
     const committing = store.commit(this.key, this.displayId, { seq, committed, endOfMessages, batchId: this.#batchId })
@@ -349,6 +355,7 @@ export class ClientQueue {
     this.#uncommitted = this.#uncommitted.slice(through)
     this.#committed = committed
     this.#committedSeq = seq
+    this.#needs.trace?.flushed(this.key, seq)
     this.#refusals = { count: 0, last: undefined }
     if (endOfMessages) { this.#endOfMessages = true; this.#seen.clear() }
     if (isDurable) {
@@ -388,7 +395,11 @@ export class ClientQueue {
   /** Stores the answer of a request; the first one wins. Resolves when a reader may have it. */
   async complete (request: BrokerRequest, response: Envelope, isFault: boolean, requestAction: string, changes?: readonly StateChange[]): Promise<void> {
     const { settler, counters, isDurable } = this.#needs
-    const at = await settler.settle({ clientId: this.key, seq: request.seq, response, isFault, requestAction, letter: request.letter, trace: this.#needs.trace?.facts(request) }, changes)
+    if (this.#isGone) return // purged while the store had no room for it
+    this.#settling++
+    const at = await settler.settle({ clientId: this.key, seq: request.seq, response, isFault, requestAction, letter: request.letter, trace: this.#needs.trace?.facts(request) }, changes).finally(() => {
+      if (--this.#settling === 0) this.changed.tell()
+    })
     if (isDurable) this.#letGo(request)
     else request.envelope = undefined
     if (at === undefined) { counters.duplicates++; return }
@@ -442,6 +453,8 @@ export class ClientQueue {
     }
     await this.#committing
     await this.#appender.settled()
+    // Behind the purge they would answer requests of the next client of this id.
+    while (this.#settling > 0) await this.changed.next(this.#needs.clock, -1)
     await store.purge(this.key)
     counters.abandoned += this.#outstanding + this.#uncommitted.length
     counters.purgedProcessed += this.#responses

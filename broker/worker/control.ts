@@ -45,6 +45,7 @@ export function controlServer (desk: WorkerDesk, log: Logger): Server {
     ['POST', /^\/sessions\/(\d+)\/suspend$/, async ({ params }) => { need(params[0]); await desk.close(params[0] as string, 'suspended') }],
     ['GET', /^\/sessions\/(\d+)\/clients$/, async ({ params }) => (await need(params[0]).view()).clients],
     ['GET', /^\/sessions\/(\d+)\/tasks$/, async ({ params }) => need(params[0]).taskInfos],
+    ['GET', /^\/sessions\/(\d+)\/trace$/, async ({ params, query, signal }) => need(params[0]).tracing.answer(query, signal)],
     ['GET', /^\/sessions\/(\d+)\/events$/, async ({ params, res, signal }) => streamEvents(need(params[0]), res, signal)],
     ['POST', /^\/sessions\/(\d+)\/clients\/([^/]*)\/requests$/, async ({ params, req, signal }) => acceptRequests(need(params[0]), decodeURIComponent(params[1] as string), req, signal)],
     ['POST', /^\/sessions\/(\d+)\/clients\/([^/]*)\/(flush|end)$/, async ({ params, query, signal }) => {
@@ -58,6 +59,10 @@ export function controlServer (desk: WorkerDesk, log: Logger): Server {
     }],
     ['GET', /^\/sessions\/(\d+)\/clients\/([^/]*)\/responses$/, async ({ params, query, res, signal }) =>
       streamResponses(need(params[0]), decodeURIComponent(params[1] as string), query, res, signal)],
+    ['GET', /^\/sessions\/(\d+)\/dead-letters$/, async ({ params, query }) => need(params[0]).letters.page(query)],
+    ['GET', /^\/sessions\/(\d+)\/dead-letters\/([^/]+)$/, async ({ params }) => need(params[0]).letters.show(params[1] as string)],
+    ['POST', /^\/sessions\/(\d+)\/dead-letters\/([^/]+)\/replay$/, async ({ params, res }) => { const letter = await need(params[0]).letters.replay(params[1] as string); res.statusCode = 202; return letter }],
+    ['DELETE', /^\/sessions\/(\d+)\/dead-letters\/([^/]+)$/, async ({ params }) => need(params[0]).letters.remove(params[1] as string)],
     ['DELETE', /^\/sessions\/(\d+)\/clients\/([^/]*)$/, async ({ params }) => need(params[0]).purge(decodeURIComponent(params[1] as string))],
   ]
 

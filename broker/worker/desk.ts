@@ -8,7 +8,8 @@ import type { ClientQueue } from './client-queue.ts'
 import type { SessionCounters } from './counters.ts'
 import type { CustomWork } from './custom-work.ts'
 import type { Desk } from './dispatcher.ts'
-import type { BrokerRequest, RequestQueue } from './request-queue.ts'
+import type { BrokerRequest } from './broker-request.ts'
+import type { RequestQueue } from './request-queue.ts'
 import type { Settler } from './settler.ts'
 
 interface Needs {
@@ -72,6 +73,7 @@ export function sessionDesk (needs: Needs): Desk {
   }
 
   function reply (request: BrokerRequest, response: Envelope, isFault: boolean): void {
+    if (request.isDropped === true) return // its caller has gone, and it is counted as dropped
     counters.processed++
     counters.directlyReplied++
     counters.replyFetched++

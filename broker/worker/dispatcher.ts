@@ -6,7 +6,8 @@ import type { StateChange } from '../../store/message-store.ts'
 import type { TaskInfo } from '../../store/placement-store.ts'
 import { CallsInHand, type Call } from './calls-in-hand.ts'
 import { hostFailureText } from './host-failure.ts'
-import type { BrokerRequest, RequestQueue } from './request-queue.ts'
+import type { BrokerRequest } from './broker-request.ts'
+import type { RequestQueue } from './request-queue.ts'
 import { judge, OUTCOMES, REPLIES, type Outcome, type Verdict } from './retry.ts'
 import type { InstanceResult, ServiceInstance } from './service-instance.ts'
 import { Signal } from './signal.ts'
@@ -130,7 +131,7 @@ export class Dispatcher {
         return 'stopped'
       }
       // Another instance may have answered it while it waited for its turn here.
-      if (request.isDropped === true) { this.#over(isSuspect); continue }
+      if (request.isDropped === true || request.isAnswered === true) { this.#over(isSuspect); continue }
       desk.started(request, this.taskId)
       const call = this.#calls.sent()
       let result: InstanceResult

@@ -11,7 +11,7 @@ export type Position = 'Begin' | 'Current'
 export interface PulledPage { responses: StoredResponse[], endOfMessages: boolean }
 
 export interface ReaderNeeds {
-  queue: Pick<ClientQueue, 'read' | 'release' | 'changed' | 'isAllProcessed' | 'responses'>
+  queue: Pick<ClientQueue, 'read' | 'release' | 'changed' | 'isAllProcessed' | 'responses'> & Partial<Pick<ClientQueue, 'released' | 'fetched' | 'handed'>>
   isDurable: boolean
   throttle: Throttle
   clock: Clock
@@ -43,7 +43,11 @@ export class ResponseReader {
   /** The pull that came last is over. */
   #reading: Promise<void> = Promise.resolve()
 
-  constructor (needs: ReaderNeeds) { this.#needs = needs }
+  constructor (needs: ReaderNeeds) {
+    this.#needs = needs
+    // A client that comes back finds what the reader before this one has not freed.
+    this.#released = this.#cursor = needs.queue.released ?? 0
+  }
 
   /** Place of the next response that a reader would get. Begin: all that is still kept. */
   position (from: Position): number { return from === 'Begin' ? this.#released : this.#cursor }
@@ -58,6 +62,8 @@ export class ResponseReader {
   /** These were handed over; the next look begins at `next`. */
   hand (responses: readonly StoredResponse[], next: number): void {
     this.#cursor = next
+    this.#needs.queue.fetched?.(next)
+    this.#needs.queue.handed?.(responses)
     if (!this.#needs.isDurable) for (const { at } of responses) this.#handed.push(at)
   }
 

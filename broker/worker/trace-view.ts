@@ -44,8 +44,8 @@ export function lineOf (known: Known): TraceLine {
     runMs: row === undefined ? between(facts?.dispatchedAt, facts?.repliedAt) : between(last?.at, last?.endedAt),
     totalMs: between(receivedAt, endedAt),
     tries: row?.tries ?? facts?.tries,
-    taskId: last?.place.taskId ?? facts?.taskId,
-    node: last?.place.node ?? facts?.node,
+    taskId: last?.place.taskId ?? facts?.taskId ?? facts?.failed?.at(-1)?.taskId,
+    node: last?.place.node ?? facts?.node ?? facts?.failed?.at(-1)?.node,
     outcome: row?.runs.findLast(run => run.outcome !== undefined)?.outcome ?? facts?.failed?.at(-1)?.outcome,
     isDelivered: row?.answeredAt === undefined ? undefined : row.seq === 0 || row.deliveries > 0,
   }
@@ -85,14 +85,11 @@ function storedSteps ({ head, isQueued, queuedAt }: Known): TraceStep[] {
   const { trace } = head
   if (trace === undefined) return [{ step: 'answered', at: null }]
   const { receivedAt, dispatchedAt, repliedAt, tries, taskId, node, failed = [] } = trace
-  // The one that was given up did not reply: its end is the last of those that failed.
-  const isReply = dispatchedAt !== undefined && !failed.some(({ at }) => Date.parse(at) >= dispatchedAt)
   return [
     ...step('received', receivedAt), ...step('queued', trace.queuedAt),
-    ...failed.filter(({ at }) => dispatchedAt === undefined || Date.parse(at) < dispatchedAt).map(toStep),
+    ...failed.map(toStep),
     ...step('dispatched', dispatchedAt).map(run => ({ ...run, try: tries, taskId, node })),
-    ...failed.filter(({ at }) => dispatchedAt !== undefined && Date.parse(at) >= dispatchedAt).map(toStep),
-    ...(isReply ? step('replied', repliedAt) : []),
+    ...(dispatchedAt === undefined ? [] : step('replied', repliedAt)),
     { step: 'answered', at: null },
   ]
 }

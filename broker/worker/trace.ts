@@ -4,7 +4,7 @@ import type { StoredResponse } from '../../store/message-store.ts'
 import type { TaskInfo } from '../../store/placement-store.ts'
 import type { TraceFacts } from '../../store/trace-facts.ts'
 import type { Desk } from './dispatcher.ts'
-import type { BrokerRequest } from './request-queue.ts'
+import type { BrokerRequest } from './broker-request.ts'
 import type { Outcome, Verdict } from './retry.ts'
 
 /** Where a run was: one object for all runs of a task. */
@@ -61,6 +61,7 @@ const WHY_KEPT = 200
 export class SessionTrace {
   readonly most: number
   readonly #clock: Clock
+  readonly #isKept: (request: BrokerRequest) => boolean
   /** A ring: `#next` is the oldest one once it is full. */
   readonly #ring: TraceRow[] = []
   #next = 0
@@ -74,9 +75,10 @@ export class SessionTrace {
   /** Rows that went to make room for later ones. */
   forgotten = 0
 
-  /** @param most setting traceMessages, 1 … */
-  constructor (most: number, clock: Clock) {
+  /** @param most setting traceMessages, 1 … @param isKept its client was not purged */
+  constructor (most: number, clock: Clock, isKept: (request: BrokerRequest) => boolean) {
     this.most = most
+    this.#isKept = isKept
     this.#clock = clock
   }
 
@@ -99,7 +101,7 @@ export class SessionTrace {
   started (request: BrokerRequest, taskId: string): void {
     if (request.isPart === true) return
     const row = request.trace ??= this.#rowOf(request)
-    if (taskId === '') return // a custom broker answers it itself
+    if (row === undefined || taskId === '') return // a custom broker answers it itself
     row.runs.push({ place: this.#places.get(taskId) ?? { taskId, node: undefined, address: undefined }, nth: ++row.tries, at: this.#clock.now() })
     if (row.runs.length > RUNS_KEPT) row.runs.shift()
   }
@@ -125,6 +127,7 @@ export class SessionTrace {
   completed (request: BrokerRequest, isFault: boolean, isGivenUp: boolean): void {
     if (request.isPart === true) return
     const row = request.trace ??= this.#rowOf(request)
+    if (row === undefined) return
     if (row.repliedAt !== undefined && request.replayOf === undefined) return // of two responses the first counts
     if (isGivenUp && row.runs.some(run => run.endedAt === undefined)) return // the request lives on with another run
     row.repliedAt = this.#clock.now()
@@ -137,12 +140,11 @@ export class SessionTrace {
   facts ({ trace: row }: BrokerRequest): TraceFacts | undefined {
     if (row?.repliedAt === undefined) return undefined
     const { receivedAt, queuedAt, runs, tries, repliedAt } = row
-    const answering = runs.findLast(run => run.outcome === undefined)
-    const last = answering ?? runs.at(-1)
+    const answering = row.isGivenUp ? undefined : runs.findLast(run => run.outcome === undefined)
     const failed = runs.length === 1 && answering !== undefined
       ? undefined
       : runs.flatMap(({ place: { taskId, node = '' }, endedAt, outcome, why = '' }) => outcome === undefined || endedAt === undefined ? [] : [{ taskId, node, at: isoTime(endedAt), outcome, why: cutText(why, WHY_KEPT) }]).slice(-FAILED_STORED)
-    return { receivedAt, queuedAt, dispatchedAt: last?.at, repliedAt, tries, taskId: last?.place.taskId, node: last?.place.node, failed: failed?.length === 0 ? undefined : failed }
+    return { receivedAt, queuedAt, dispatchedAt: answering?.at, repliedAt, tries, taskId: answering?.place.taskId, node: answering?.place.node, failed: failed?.length === 0 ? undefined : failed }
   }
 
   /** The store has the response. */
@@ -186,8 +188,9 @@ export class SessionTrace {
     yield * this.#lingering
   }
 
-  #rowOf (request: BrokerRequest): TraceRow {
+  #rowOf (request: BrokerRequest): TraceRow | undefined {
     const { clientKey, seq, envelope, receivedAt, queuedAt } = request
+    if (seq !== 0 && !this.#isKept(request)) return undefined // purged before its first run
     const known = seq === 0 ? undefined : this.find(clientKey, seq)
     if (known !== undefined) return known // a dead letter that runs again
     const row: TraceRow = { clientKey, seq, messageId: envelope?.messageId ?? '', action: envelope?.action ?? '', receivedAt, queuedAt, runs: [], tries: 0, isFault: false, isGivenUp: false, deliveries: 0 }

@@ -39,7 +39,7 @@ export class Tracing {
   constructor (needs: Needs) {
     this.#needs = needs
     this.#since = needs.clock.now()
-    this.log = needs.most === 0 ? undefined : new SessionTrace(needs.most, needs.clock)
+    this.log = needs.most === 0 ? undefined : new SessionTrace(needs.most, needs.clock, ({ clientKey, owner }) => needs.queues.get(clientKey) === owner)
   }
 
   over (desk: Desk): Desk { return this.log === undefined ? desk : tracedDesk(desk, this.log) }

@@ -5,6 +5,7 @@ import { hostname } from 'node:os'
 import type { WorkerSpec } from '../../broker/head/worker-process.ts'
 import type { SessionView } from '../../broker/contract.ts'
 import { silent } from '../../core/log.ts'
+import { SessionCounters } from '../../broker/worker/counters.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
 import type { SessionRecord } from '../../store/session-store.ts'
@@ -29,7 +30,7 @@ const view = (sessionId: string): SessionView | undefined => {
     state: session.isCanceled ? 'Canceled' : 'Running',
     brokerPid: process.pid,
     brokerUniqueId: session.unique,
-    counters: { total: session.total, processed: session.total, processing: 0, faulted: 0 },
+    counters: { ...new SessionCounters().view(), total: session.total, processed: session.total },
     clients: [],
     tasks: [],
     bytes: 0

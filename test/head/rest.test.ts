@@ -11,7 +11,9 @@ import { SoaError } from '../../core/errors.ts'
 import { silent } from '../../core/log.ts'
 import type { RegisteredService } from '../../store/service-registry.ts'
 import type { SessionQuery, SessionRecord } from '../../store/session-store.ts'
+import { SessionCounters } from '../../broker/worker/counters.ts'
 
+const COUNTERS = { ...new SessionCounters().view(), total: 20, processed: 12, processing: 8, outstanding: 8, callDurationMs: 1.5 }
 const record: SessionRecord = {
   sessionId: '1730412',
   service: 'CcpEchoSvc',
@@ -30,7 +32,7 @@ const seen: SessionSeen = {
     state: 'Running',
     brokerPid: 4711,
     brokerUniqueId: 'u-1',
-    counters: { total: 20, processed: 12, processing: 8, faulted: 0 },
+    counters: COUNTERS,
     clients: [{ clientId: '', state: 'EndRequests', status: 'Processing', total: 20, flushed: 20, processed: 12, faulted: 0, endRequests: true }],
     tasks: [{ id: '3-1', node: 'n1', pid: 4720, state: 'Running', capacity: 1, at: '2026-01-02T03:04:05.000Z' }],
     bytes: 1048576
@@ -43,7 +45,7 @@ const shown = {
   state: 'Running',
   brokerPid: 4711,
   endpoints: { http: 'http://grid.example:8080/1730412/Http', netTcp: null },
-  counters: { total: 20, processed: 12, processing: 8, faulted: 0 },
+  counters: COUNTERS,
   clients: [{ clientId: '', status: 'Processing', endRequests: true }],
   tasks: [{ id: '3-1', node: 'n1', pid: 4720, state: 'Running', capacity: 1 }],
   bytes: 1048576

@@ -4,7 +4,7 @@ import { asset } from '../../core/assets.ts'
 import { SESSION } from '../../broker/head/session.states.ts'
 import { BROKER_CLIENT } from '../../broker/worker/broker-client.states.ts'
 import { TASK_REACTIONS } from '../../broker/worker/dispatcher-pool.ts'
-import { OUTCOMES } from '../../broker/worker/retry.ts'
+import { OUTCOMES, REPLIES } from '../../broker/worker/retry.ts'
 import { BROKER } from '../../broker/worker/session.states.ts'
 import { PREPARATION } from '../../node-manager/preparation.states.ts'
 import { TASK } from '../../node-manager/task.states.ts'
@@ -28,7 +28,10 @@ function markdown (): string {
     return `## ${title}\n\n\`${file}\`\n\n| state | event → next state |\n| --- | --- |\n${rows.join('\n')}\n`
   })
   const reactions = Object.entries(TASK_REACTIONS).map(([state, { does }]) => `| ${state} | ${does} |`)
-  const outcomes = Object.entries(OUTCOMES).map(([outcome, { countsTry, keepsInstance }]) => `| ${outcome} | ${countsTry ? 'yes' : 'no'} | ${keepsInstance ? 'yes' : 'no'} |`)
+  const yesNo = (is: boolean): string => is ? 'yes' : 'no'
+  const COSTS = { try: 'a try', uncountedTry: 'an uncounted try', nothing: 'nothing' } as const
+  const outcomes = Object.entries(OUTCOMES).map(([outcome, { when, costs, mayHaveRun, keepsInstance }]) => `| ${outcome} | ${when} | ${COSTS[costs]} | ${yesNo(mayHaveRun)} | ${yesNo(keepsInstance)} |`)
+  const replies = Object.entries(REPLIES).map(([reply, { when, keepsInstance }]) => `| ${reply} | ${when} | stored as the response, never tried again | ${yesNo(keepsInstance)} |`)
   return `# States
 
 Printed from the tables that are the code; \`test/house/states.test.ts\` compares them (and writes this page when UPDATE_DOCS is set).
@@ -46,9 +49,16 @@ ${reactions.join('\n')}
 
 \`broker/worker/retry.ts\`
 
-| outcome | counts as a try | instance goes on |
-| --- | --- | --- |
+| outcome | when | costs | may have run | instance goes on |
+| --- | --- | --- | --- | --- |
 ${outcomes.join('\n')}
+
+A request goes back to the queue until its tries are used up: those that count by messageResendLimit (0: it runs once at most, so whatever may have run is given up),
+the uncounted ones by maxUncountedTries. Then its response is a RetryOperationError, and it is kept as a dead letter.
+
+| reply | when | request | instance goes on |
+| --- | --- | --- | --- |
+${replies.join('\n')}
 `
 }
 

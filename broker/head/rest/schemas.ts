@@ -25,7 +25,24 @@ const problem = object({
 }, { $id: 'Problem', required: ['title', 'status', 'detail'] })
 
 const counters = object({
-  total: count('requests taken'), processed: count('requests with a response'), processing: count('requests at a service instance'), faulted: count('responses that are faults')
+  total: count('requests taken; = processed + processing + queued'),
+  processed: count('requests with a response'),
+  processing: count('requests at a service instance'),
+  faulted: count('responses that are faults'),
+  queued: count('requests that wait for a service instance, and those that were purged without a response'),
+  outstanding: count('requests without a response: total − processed − purgedTotal + purgedProcessed'),
+  directlyReplied: count('answered in the same exchange, not stored; part of processed'),
+  replyFetched: count('responses that readers have got, each once'),
+  purgedTotal: count('requests of purged clients; part of total'),
+  purgedProcessed: count('those of them that had a response'),
+  purgedFaulted: count('those whose response was a fault'),
+  reemitted: count('requests sent to one more instance since the first one took long (multiEmissionDelayTime)'),
+  duplicates: count('responses that came when the request had one'),
+  refused: count('requests that came too late and were not taken'),
+  deadLettered: count('requests that were given up, ever'),
+  replaying: count('dead letters that are being run again'),
+  callDurationMs: { type: 'number', description: 'a call at a service instance without its wait there, on average' },
+  callsPerSecond: { type: 'number', description: 'answers a second, over the last five seconds' }
 }, { type: ['object', 'null'], description: 'null while nobody serves the session' })
 
 const client = object({
@@ -38,6 +55,27 @@ const client = object({
   faulted: count('responses that are faults'),
   endRequests: { type: 'boolean' }
 }, { $id: 'Client' })
+
+const letterFields: Record<string, Schema> = {
+  id: text('a number that only grows within its session'),
+  sessionId: text(''),
+  clientId: text(''),
+  seq: { type: 'integer', description: 'place of the request in its client\'s order' },
+  messageId: text('of the request'),
+  action: text('of the request'),
+  userData: text('of the request, as text; cut when it is long'),
+  state: text('Replaying: it was asked to run again and has not come to an end yet', { enum: ['Dead', 'Replaying'] }),
+  at: text('when it was given up', { format: 'date-time' }),
+  why: text('as its fault says'),
+  tries: list(object({
+    taskId: text('service instance'), node: text(''), at: text('', { format: 'date-time' }), outcome: text('a row of docs/states.md, "What a failed call means"'), why: text('')
+  }, { description: 'executions that came to nothing, oldest first; the latest 20' }))
+}
+const letter = object(letterFields, { $id: 'DeadLetter' })
+const wholeLetter = object({ ...letterFields, body: text('markup inside the SOAP Body of the request'), envelope: text('the whole request as SOAP 1.2') }, { $id: 'WholeDeadLetter' })
+
+/** `GET …/dead-letters`: a page, and what the session has in all. */
+export const letterPage = object({ items: list(ref('DeadLetter')), next: text('cursor of the following page; absent at the end'), total: count('kept now'), dropped: count('the oldest, which went when there were more than maxDeadLetters') }, { required: ['items'] })
 
 const task = object({
   id: text('never used twice'),
@@ -59,6 +97,8 @@ const session = object({
   service: text('as it is registered'),
   version: text('of the service'),
   durable: { type: 'boolean' },
+  pooled: { type: 'boolean', description: 'one of its service\'s pool of sessions' },
+  shared: { type: 'boolean', description: 'a client that lets go of it does not close it' },
   state: text('', { enum: STATES }),
   why: text('why it is no longer running'),
   createdAt: text('', { format: 'date-time' }),
@@ -136,7 +176,7 @@ const setting = object({
   says: text('what it means')
 }, { $id: 'Setting' })
 
-export const SHARED: Schema[] = [problem, client, task, session, node, head, service, setting]
+export const SHARED: Schema[] = [problem, client, letter, wholeLetter, task, session, node, head, service, setting]
 
 const sessionSettings = object(Object.fromEntries(settingNames('session').map(name => [name, {
   type: typeof SETTINGS[name].default === 'string' ? 'string' : [typeof SETTINGS[name].default, 'string'], // numbers may come as text: `--set name=value` has no types
@@ -148,6 +188,8 @@ export const sessionRequest = object({
   service: text('a registered service'),
   version: text('absent: the unversioned one, else the highest'),
   durable: { type: 'boolean', description: 'default false: interactive' },
+  pool: { type: 'boolean', description: 'one of the service\'s pool: an existing one (answered 200) when there are maxSessionPoolSize of them' },
+  shared: { type: 'boolean', description: 'a client that lets go of it does not close it; every one of a pool is' },
   minUnits: { type: 'integer', description: 'service instances, all of them or none; default 1' },
   maxUnits: { type: 'integer', description: 'service instances at most; default: all slots' },
   priority: { type: 'integer', description: '0 … 4000, higher goes first; default 2000' },
@@ -170,6 +212,12 @@ export const sessionQuery = object({
 export const responsesQuery = object({
   from: text('begin: all again · current: from where this client stopped', { enum: ['begin', 'current'] }),
   limit: text('responses at most', { pattern: '^[0-9]{1,9}$' })
+}, { additionalProperties: false })
+
+export const lettersQuery = object({
+  client: text('of this client only; empty: the client without an id'),
+  cursor: text('`next` of the page before', { pattern: '^[0-9]{1,15}$' }),
+  limit: text('1 … 1000 a page, default 100', { pattern: '^[0-9]{1,4}$' })
 }, { additionalProperties: false })
 
 /** One line of `POST …/requests` (broker/worker/messages.ts reads it). */

@@ -1,0 +1,80 @@
+import type { Command } from 'commander'
+import type { DeadLetterPage, DeadLetterView, WholeDeadLetter } from '../../broker/contract.ts'
+import { HeadApi } from '../head-api.ts'
+import { facts, oneLine, print, table, type Io } from '../io.ts'
+import { addSettings } from '../options.ts'
+import { wholeNumber } from './numbers.ts'
+
+interface Target { head?: string, json?: boolean }
+
+const at = (sessionId: string, letter?: string): string => `sessions/${encodeURIComponent(sessionId)}/dead-letters${letter === undefined ? '' : `/${encodeURIComponent(letter)}`}`
+
+/** `soa dead-letter`: requests that ran out of tries, kept with their payload and the history of their tries. */
+export function deadLetterCommands (program: Command, io: Io): void {
+  const letters = program.command('dead-letter').description('requests that were given up: list, show, run again, remove')
+  const api = (options: Target): HeadApi => new HeadApi(options.head ?? io.env.SOA_HEAD ?? 'http://127.0.0.1:8080', io.signal)
+  const command = (spec: string, says: string, examples: string[]): Command =>
+    addSettings(letters.command(spec).description(says), 'client').option('--json', 'one JSON document').addHelpText('after', `\nExamples:\n${examples.map(line => `  ${line}`).join('\n')}`)
+
+  command('list <session>', 'requests of a session that were given up, in the order in which it happened', ['soa dead-letter list 1730412', 'soa dead-letter list 1730412 --client risk --json'])
+    .option('--client <CLIENT>', 'of this client only')
+    .option('--limit <N>', 'most to print', wholeNumber, 1000)
+    .action(async (sessionId: string, options: Target & { client?: string, limit: number }) => {
+      const found = await pages(api(options), sessionId, options)
+      print(io, options.json, found, () => [
+        ...table(['ID', 'CLIENT', 'MESSAGE', 'USER DATA', 'STATE', 'TRIES', 'GIVEN UP', 'WHY'], found.items.map(letter => [letter.id, letter.clientId === '' ? '(default)' : oneLine(letter.clientId, 40), letter.messageId, oneLine(letter.userData, 40), letter.state, letter.tries.length, letter.at, oneLine(letter.why, 80)])),
+        ...(found.next === undefined ? [] : [`… more than ${options.limit}: --limit`]),
+        ...(found.dropped === 0 ? [] : [`${found.dropped} older ones were dropped (maxDeadLetters)`])
+      ])
+    })
+
+  command('show <session> <id>', 'one of them, with its request', ['soa dead-letter show 1730412 7'])
+    .action(async (sessionId: string, id: string, options: Target) => {
+      const found = await api(options).call('GET', at(sessionId, id)) as WholeDeadLetter
+      print(io, options.json, found, () => [
+        ...describe(found),
+        '',
+        ...table(['TASK', 'NODE', 'AT', 'OUTCOME', 'WHY'], found.tries.map(({ taskId, node, at, outcome, why }) => [taskId, node, at, outcome, oneLine(why, 100)])),
+        '',
+        found.envelope
+      ])
+    })
+
+  command('replay <session> <id>', 'run it again with fresh tries; its response takes the place of its fault', ['soa dead-letter replay 1730412 7'])
+    .action(async (sessionId: string, id: string, options: Target) => {
+      const letter = await api(options).call('POST', `${at(sessionId, id)}/replay`) as DeadLetterView
+      print(io, options.json, letter, () => describe(letter))
+    })
+
+  command('remove <session> <id>', 'remove it; its fault stays', ['soa dead-letter remove 1730412 7'])
+    .action(async (sessionId: string, id: string, options: Target) => {
+      await api(options).call('DELETE', at(sessionId, id))
+      print(io, options.json, { sessionId, id, removed: true }, () => [`dead letter ${id} of session ${sessionId} is removed`])
+    })
+}
+
+async function pages (api: HeadApi, sessionId: string, { client, limit }: { client?: string, limit: number }): Promise<DeadLetterPage> {
+  const items: DeadLetterView[] = []
+  let cursor: string | undefined
+  for (;;) {
+    const query = new URLSearchParams({ limit: String(Math.max(1, Math.min(1000, limit - items.length))), ...(client === undefined ? {} : { client }), ...(cursor === undefined ? {} : { cursor }) })
+    const page = await api.call('GET', `${at(sessionId)}?${query}`) as DeadLetterPage
+    items.push(...page.items)
+    cursor = page.next
+    if (cursor === undefined || items.length >= limit) return { ...page, items }
+  }
+}
+
+function describe (letter: DeadLetterView): string[] {
+  return facts([
+    ['dead letter', letter.id],
+    ['session', letter.sessionId],
+    ['client', letter.clientId === '' ? '(default)' : oneLine(letter.clientId, 200)],
+    ['message', letter.messageId],
+    ['action', letter.action],
+    ['user data', oneLine(letter.userData, 200)],
+    ['state', letter.state],
+    ['given up', letter.at],
+    ['why', oneLine(letter.why, 1000)]
+  ])
+}
