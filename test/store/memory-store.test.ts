@@ -1,6 +1,7 @@
 import t from 'tap'
 import { MemoryMessageStore } from '../../store/memory-store.ts'
 import { letterPromises } from './letter-promises.ts'
+import { scanPromises } from './scan-promises.ts'
 import { storePromises, type Open } from './store-promises.ts'
 
 const open: Open = async (_t, limits) => {
@@ -10,3 +11,4 @@ const open: Open = async (_t, limits) => {
 
 storePromises(t, open)
 letterPromises(t, open)
+scanPromises(t, open)

@@ -4,6 +4,7 @@ import { closeRedis, openRedis } from '../../store/redis.ts'
 import { RedisMessageStore } from '../../store/redis-store.ts'
 import { needsRedis, startRedis } from '../redis-server.ts'
 import { letterPromises } from './letter-promises.ts'
+import { scanPromises } from './scan-promises.ts'
 import { storePromises, type Open } from './store-promises.ts'
 
 t.test('redis store', { ...needsRedis }, async t => {
@@ -25,4 +26,5 @@ t.test('redis store', { ...needsRedis }, async t => {
   }
   storePromises(t, opened)
   letterPromises(t, opened)
+  scanPromises(t, opened)
 })
