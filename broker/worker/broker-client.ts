@@ -148,15 +148,21 @@ export class BrokerClient {
 
   async flush (count: number, options: { batchId: number, timeoutMs: number, signal: AbortSignal }): Promise<void> {
     if (this.#life.state !== 'ClientConnected') throw new SoaError('Broker_FlushRejected', { state: this.#life.state })
-    await this.queue.commit(count, { ...options, endOfMessages: false })
+    await this.#commit(count, { ...options, endOfMessages: false })
     this.settled()
   }
 
   async endRequests (count: number, options: { batchId: number, timeoutMs: number, signal: AbortSignal }): Promise<void> {
     this.#refuseEnd()
-    await this.queue.commit(count, { ...options, endOfMessages: true })
+    await this.#commit(count, { ...options, endOfMessages: true })
     if (this.queue.endOfMessages) this.#life.fire('endRequests')
     this.settled()
+  }
+
+  /** Whoever waits for its Flush is neither idle nor gone: what it commits must not be forgotten in the same moment. */
+  async #commit (count: number, options: Parameters<ClientQueue['commit']>[1]): Promise<void> {
+    const end = this.beginCall()
+    try { await this.queue.commit(count, options) } finally { end() }
   }
 
   #refuseEnd (): void {
