@@ -66,7 +66,7 @@ export const REGISTRATION_TABLE: Readonly<Record<string, Rows>> = {
     '@stdError': used('path', '', 'file for the host\'s stderr; relative to the file'),
     '@maxMessageSize': used('bytes', 'the setting maxMessageSize', 'largest SOAP message; 0 or less: not said. HPC Pack\'s default is 65536'),
     '@architecture': warned('a host is this machine\'s own Node, or your executable', 'X86, X64'),
-    '@maxSessionPoolSize': warned('sessions are not pooled; service hosts are started ahead of need instead (setting warmHosts)', 'sessions'),
+    '@maxSessionPoolSize': used('sessions', '1', 'sessions that are open at most for all who ask for one of the pool (UseSessionPool, REST: pool); interactive and durable ones apart'),
     '@prepareNodeCommandLine': used('command', '', 'run by /bin/sh on a node before the first task of a session there, in the service\'s folder and environment; any other end than 0, or none within nodeCommandTimeoutMs, keeps the node out for this session'),
     '@releaseNodeCommandLine': used('command', '', 'run likewise when the session is over, or the node drained, and its last task there has ended; nothing waits for it, and its failures are logged and shown with the node'),
     '@soaDiagTraceLevel': warned('there is no trace of .NET; the setting logLevel says what is logged', 'text'),

@@ -27,6 +27,7 @@ export interface ServiceRegistration {
     readonly includeExceptionDetailInFaults: boolean
     /** 0: cores of the task. */
     readonly maxConcurrentCalls: number
+    readonly maxSessionPoolSize: number
     readonly serviceInitializationTimeout: number
     /** ms without a call after the first one; then the host exits 0. -1: never. */
     readonly serviceHostIdleTimeout: number
@@ -152,6 +153,7 @@ function readService (service: Section, file: string, warnings: string[]): { ser
       lenient: service.boolean('lenient', false),
       includeExceptionDetailInFaults: service.boolean('includeExceptionDetailInFaults', false),
       maxConcurrentCalls: service.integer('maxConcurrentCalls', 0, 0),
+      maxSessionPoolSize: service.integer('maxSessionPoolSize', 1, 1),
       serviceInitializationTimeout,
       serviceHostIdleTimeout: service.integer('serviceHostIdleTimeout', 3_600_000, -1),
       serviceHangTimeout: service.integer('serviceHangTimeout', -1, -1),

@@ -48,7 +48,8 @@ export class RedisHeadDirectory {
     const { redis } = this.#needs
     return await patiently(this.#needs, async () => {
       await BEAT().run(redis, [this.#key(record.headId), this.#all], [record.headId, JSON.stringify(record), Math.max(1, Math.round(leaseMs))])
-      return (await redis.hget(this.#wishes, record.headId) ?? undefined) as HeadWish | undefined
+      const wish = await redis.hget(this.#wishes, record.headId)
+      return wish === 'drain' || wish === 'force' ? wish : undefined
     })
   }
 

@@ -17,6 +17,7 @@ import { checkDurable } from '../../store/redis-check.ts'
 import { RedisAllocations } from '../../store/redis-allocations.ts'
 import { RedisDemandBoard, RedisPlacement } from '../../store/redis-placement.ts'
 import { RedisHeadDirectory } from '../../store/redis-heads.ts'
+import { RedisSessionPools } from '../../store/redis-pools.ts'
 import { RedisServiceRegistry } from '../../store/redis-services.ts'
 import { RedisSessionStore, RedisWorkerDirectory } from '../../store/redis-sessions.ts'
 import { RedisMessageStore, type Level } from '../../store/redis-store.ts'
@@ -43,6 +44,7 @@ import { Placement } from './placement.ts'
 import { Membership } from './membership.ts'
 import { restServer } from './rest.ts'
 import { SessionLauncher } from './session-launcher.ts'
+import { SessionPools } from './session-pools.ts'
 import { SessionRaising } from './session-raising.ts'
 import { RETENTION, SessionSweep } from './session-sweep.ts'
 import { launchers } from './soap/launchers.ts'
@@ -126,6 +128,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     const placementStore = new RedisPlacement(stored)
     const timers = new RedisTimers(stored)
     const heads = new RedisHeadDirectory(stored)
+    const pools = new SessionPools({ pools: new RedisSessionPools(stored), sessions, allocations })
     const machine = machineName(settings.machine, hostname())
     for (const path of registrations) await register(services, path, env, log)
 
@@ -169,10 +172,10 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       log: room('membership')
     })
     const raising: SessionRaising = new SessionRaising({
-      membership, sessions, pool, demand, turns, purgeQueues, clock, raiseLater: sessionId => chores.ask('raise', sessionId), limits: { raiseTimeoutMs: WORKER_READY_MS }, log: room('sessions'), signal: life.signal
+      membership, sessions, pool, demand, turns, purgeQueues, clock, raiseLater: sessionId => chores.ask('raise', sessionId), asked: id => chores.clearTimer(RETENTION, id), limits: { raiseTimeoutMs: WORKER_READY_MS }, log: room('sessions'), signal: life.signal
     })
     const launcher = new SessionLauncher({
-      nodes: () => placementStore.nodes(), membership, sessions, allocations, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
+      nodes: () => placementStore.nodes(), membership, pools, sessions, allocations, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
     })
     const chores: Chores = new Chores({
       connection: bullRedis,

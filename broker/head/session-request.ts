@@ -12,6 +12,10 @@ export interface SessionRequest extends AskedWishes {
   service: string
   version?: string | undefined
   durable?: boolean | undefined
+  /** One of the service's pool of sessions: an existing one when there are maxSessionPoolSize of them. Shared, therefore. */
+  pool?: boolean | undefined
+  /** Others use it too: letting go of it closes it for nobody. */
+  shared?: boolean | undefined
   minUnits?: number | undefined
   maxUnits?: number | undefined
   priority?: number | undefined
@@ -47,6 +51,8 @@ export async function sessionRecord (request: SessionRequest, services: ServiceR
     service: service.name,
     version: service.version,
     durable: request.durable ?? false,
+    ...(request.pool === true ? { poolSize: registration.service.maxSessionPoolSize } : {}),
+    ...(request.pool === true || request.shared === true ? { isShared: true } : {}),
     minUnits,
     maxUnits,
     priority,

@@ -12,6 +12,7 @@ export interface SweepNeeds {
   timers: { get: (name: string, sessionId: string) => Promise<number | undefined> }
   setTimer: (name: string, sessionId: string, atMs: number) => Promise<void>
   endedRetentionMs: number
+  durableRetentionMs: number
   clock: Clock
   log: Logger
   signal: AbortSignal
@@ -22,7 +23,7 @@ export const RETENTION = 'retention'
 /** A worker's death is noticed at once where its head lives; this is for what nobody was there to notice. */
 const SWEEP_MS = 30_000
 
-/** Now and then: sessions that lost their worker unseen are looked after, and sessions that have ended get a time at which they are forgotten. */
+/** Now and then: sessions that lost their worker unseen are looked after, and sessions that nobody serves any more get a time at which they are forgotten. */
 export class SessionSweep {
   readonly #needs: SweepNeeds
 
@@ -44,27 +45,35 @@ export class SessionSweep {
     }
   }
 
-  /** Every session that has ended has a time at which it is forgotten. */
+  /** Every session that nobody serves, and whose time is not without end, has a time at which it is forgotten. */
   async keepTime (): Promise<void> {
-    const { sessions, timers, setTimer, endedRetentionMs, clock } = this.#needs
-    for (const state of ['Finished', 'Failed'] as const) {
-      let cursor: string | undefined
-      do {
-        const page = await sessions.list({ state, cursor, limit: 1000 })
-        for (const record of page.items) {
-          if (isForgettable(record) && await timers.get(RETENTION, record.sessionId) === undefined) await setTimer(RETENTION, record.sessionId, clock.now() + endedRetentionMs)
-        }
-        cursor = page.next
-      } while (cursor !== undefined && !this.#needs.signal.aborted)
-    }
+    const { sessions, timers, setTimer, clock } = this.#needs
+    let cursor: string | undefined
+    do {
+      const page = await sessions.list({ cursor, limit: 1000 })
+      for (const record of page.items) {
+        const keptMs = this.#keptMs(record)
+        if (keptMs !== undefined && await timers.get(RETENTION, record.sessionId) === undefined) await setTimer(RETENTION, record.sessionId, clock.now() + keptMs)
+      }
+      cursor = page.next
+    } while (cursor !== undefined && !this.#needs.signal.aborted)
   }
 
   /** Its time has come: the handler of the timer. */
   async forget (sessionId: string): Promise<void> {
     const record = await this.#needs.sessions.get(sessionId)
-    if (record !== undefined && isForgettable(record)) await this.#needs.launcher.close(sessionId)
+    if (record === undefined || this.#keptMs(record) === undefined) return
+    this.#needs.log.info({ sessionId, state: record.state, durable: record.durable }, 'session forgotten: nobody asked for it any more')
+    await this.#needs.launcher.close(sessionId)
+  }
+
+  /** How long a session stays that nobody asks for; undefined: until it is closed. Whoever asks for a durable one has it raised, which takes its time back. */
+  #keptMs ({ state, durable, worker }: SessionRecord): number | undefined {
+    const { endedRetentionMs, durableRetentionMs } = this.#needs
+    if (state === 'Finished' || (state === 'Failed' && !durable)) return endedRetentionMs
+    if (worker !== undefined || state === 'Starting' || state === 'Running') return undefined
+    if (!durable) return endedRetentionMs
+    return durableRetentionMs === 0 ? undefined : durableRetentionMs
   }
 }
 
-/** Over, and nothing is kept for anybody: what a durable session has stored is given up by its client only. */
-const isForgettable = ({ state, durable }: SessionRecord): boolean => state === 'Finished' || (state === 'Failed' && !durable)

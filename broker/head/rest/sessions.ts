@@ -28,6 +28,8 @@ export function sessionObject ({ record, view }: SessionSeen, baseUrl: string, n
   const { groups, labels, exclude, coresPerUnit, unitType, canPreempt } = record
   return {
     sessionId, service, version, durable, state, why, createdAt, priority, minUnits, maxUnits, settings, // eslint-disable-line @stylistic/object-property-newline
+    pooled: record.poolSize === undefined ? undefined : true,
+    shared: record.isShared,
     group: groups?.join(','),
     labels, exclude, coresPerUnit, unitType, canPreempt, // eslint-disable-line @stylistic/object-property-newline
     brokerPid: view?.brokerPid ?? null,
@@ -44,11 +46,11 @@ export function sessionObject ({ record, view }: SessionSeen, baseUrl: string, n
 export function sessionRoutes (app: FastifyInstance, { launcher, baseUrl, netTcpUrl }: SessionRoutesNeeds): void {
   const shown = (seen: SessionSeen, base: string): object => sessionObject(seen, base, netTcpUrl(base))
 
-  app.post<{ Body: SessionRequest }>('/sessions', { schema: { tags: ['sessions'], summary: 'Create a session; answered once its broker takes requests', body: sessionRequest, response: answers({ 201: json('created', ref('Session')) }) } },
+  app.post<{ Body: SessionRequest }>('/sessions', { schema: { tags: ['sessions'], summary: 'Create a session; answered once its broker takes requests', body: sessionRequest, response: answers({ 200: json('one of the pool', ref('Session')), 201: json('created', ref('Session')) }) } },
     async (request, reply) => {
       const seen = await launcher.create(request.body)
       const base = baseUrl(request)
-      return reply.code(201).header('location', `${base}/api/v1/sessions/${seen.record.sessionId}`).send(shown(seen, base))
+      return reply.code(seen.isReused === true ? 200 : 201).header('location', `${base}/api/v1/sessions/${seen.record.sessionId}`).send(shown(seen, base))
     })
 
   app.get<{ Querystring: { state?: SessionState, service?: string, cursor?: string, limit?: string } }>(

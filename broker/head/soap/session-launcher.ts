@@ -48,12 +48,17 @@ export function sessionLauncherOperations (needs: SessionLauncherNeeds): Operati
     const { request, idle } = sessionRequest(call.fields.info, durable, settings.tlsCertificate !== '')
     const record = await launcher.allocate(request)
     if (idle.length > 0) log.warn({ sessionId: record.sessionId, service: record.service, members: idle }, 'members of the start info have no effect here')
-    return { BrokerLauncherEpr: [brokerLauncherAddress(addresses(call.baseUrl), prefixIn(call))], Id: record.sessionId, ServiceVersion: toVersion(record.version) }
+    // A session that is there already: HPC Pack's client attaches to it when it is told its facts; others create it, which is answered likewise.
+    const facts = record.isReused === true ? { SessionInfo: await factsOf(record, call) } : {}
+    return { BrokerLauncherEpr: [brokerLauncherAddress(addresses(call.baseUrl), prefixIn(call))], Id: record.sessionId, ServiceVersion: toVersion(record.version), ...facts }
   }
 
   async function info (call: ContractCall): Promise<Values> {
     checkPrefix(call)
-    const session = await record(idIn(call))
+    return await factsOf(await record(idIn(call)), call)
+  }
+
+  async function factsOf (session: SessionRecord, call: ContractCall): Promise<Values> {
     const runsWith = settingsFor(await services.get(session.service, session.version), session.settings, settings)
     return sessionInfo(session, runsWith, addresses(call.baseUrl), prefixIn(call), settings.tlsRequired)
   }

@@ -22,7 +22,7 @@ const SETTINGS: ReadonlyArray<readonly [member: string, setting: SessionSettingN
 
 /** Members that would change what a user sees, and do nothing here: named in the log when they are set. All others are the client's own affair. */
 const IDLE = [
-  'DependFiles', 'IsNoSession', 'JobTemplate', 'ParentJobIds', 'RegPath', 'RequestedNodesStr', 'Runtime', 'UseAzureQueue', 'UseInprocessBroker', 'UseSessionPool'
+  'DependFiles', 'IsNoSession', 'JobTemplate', 'ParentJobIds', 'RegPath', 'RequestedNodesStr', 'Runtime', 'UseAzureQueue', 'UseInprocessBroker'
 ]
 
 /** SessionUnitType by number ([wire-contract] 2.2); 3, Gpu, is no unit here: ask for a label of the nodes that have one. */
@@ -41,12 +41,15 @@ export function sessionRequest (info: Value, durable: boolean, isTlsServed: bool
   const start = info as Values
   if (start.Secure === true && !isTlsServed) throw new SoaError('Broker_BindingSecurityModeMismatched', {})
   if (start.ServiceName === undefined) throw new SoaError('InvalidArgument', { argument: 'info.ServiceName', why: 'is missing' })
+  if (start.UseSessionPool === true && start.ShareSession !== true) throw new SoaError('InvalidArgument', { argument: 'info.UseSessionPool', why: 'sessions of the pool are shared: ShareSession must be true too' })
   const priority = whole(start.ExtendedPriority) ?? (typeof start.Priority === 'number' ? start.Priority * PRIORITY_STEP : undefined)
   return {
     request: {
       service: String(start.ServiceName),
       version: start.ServiceVersion === undefined ? undefined : versionText(start.ServiceVersion as Values),
       durable,
+      pool: start.UseSessionPool === true,
+      shared: start.ShareSession === true,
       minUnits: whole(start.MinUnits),
       maxUnits: whole(start.MaxUnits),
       priority,
