@@ -38,14 +38,14 @@ t.test('registration: what a file does not say has HPC Pack\'s default', async t
 
 t.test('registration: everything that a file says is read', async t => {
   const read = parseRegistration(wrap(`
-    <service assembly="%LIB%/sub/p.js" contract="C" type="T" wsdl="\${LIB}/p.wsdl" includeExceptionDetailInFaults="True" maxConcurrentCalls="4" serviceInitializationTimeout="5000"
+    <service assembly="%LIB%/sub/p.js" contract="C" type="T" wsdl="\${LIB}/p.wsdl" includeExceptionDetailInFaults="True" maxConcurrentCalls="4" prepareNodeCommandLine=" fetch  $A %B% " releaseNodeCommandLine="sweep" serviceInitializationTimeout="5000"
       serviceHostIdleTimeout="-1" serviceHangTimeout="9000" enableMessageLevelPreemption="false" stdError="$LIB/err.txt" maxMessageSize="65536" lenient="true">
       <environmentVariables><add name="A" value="1"/><add name="B" value="x=y &amp; z"/><add name="A" value="2"/></environmentVariables>
     </service>
     <host hostType="customize" exeFileName="./run.sh" arguments='--port auto "two words" ""' addressing="hpc" scheme="net.tcp"/>`, `
   <microsoft.Hpc.Broker>
     <monitor messageThrottleStartThreshold="409600" messageThrottleStopThreshold="307200" sessionIdleTimeout="0" clientIdleTimeout="7"/>
-    <loadBalancing messageResendLimit="1" serviceOperationTimeout="2" endpointNotFoundRetryPeriod="10000" serviceRequestPrefetchCount="4" maxDepth="64"/>
+    <loadBalancing messageResendLimit="1" serviceOperationTimeout="2" endpointNotFoundRetryPeriod="10000" serviceRequestPrefetchCount="4" maxDepth="64" dispatcherCapacityInGrowShrink="2" automaticShrinkEnabled="false"/>
     <customBroker executive="./affinity.mjs" arguments="-v &quot;a b&quot;"><environmentVariables><add name="K" value="v"/></environmentVariables></customBroker>
   </microsoft.Hpc.Broker>`), file, { LIB: '/opt/lib' })
   t.strictSame(read, {
@@ -66,7 +66,9 @@ t.test('registration: everything that a file says is read', async t => {
       enableMessageLevelPreemption: false,
       stdError: '/opt/lib/err.txt',
       maxMessageSize: 65536,
-      environmentVariables: { A: '2', B: 'x=y & z' }
+      environmentVariables: { A: '2', B: 'x=y & z' },
+      prepareNodeCommandLine: 'fetch  $A %B%', // the shell's to expand
+      releaseNodeCommandLine: 'sweep'
     },
     host: { hostType: 'Customize', exeFileName: '/srv/soa/run.sh', arguments: ['--port', 'auto', 'two words', ''], addressing: 'hpc', scheme: 'net.tcp' },
     broker: {
@@ -82,7 +84,9 @@ t.test('registration: everything that a file says is read', async t => {
       serviceOperationTimeout: 2,
       endpointNotFoundRetryPeriod: 10000,
       serviceRequestPrefetchCount: 4,
-      maxDepth: 64
+      maxDepth: 64,
+      dispatcherCapacityInGrowShrink: 2,
+      automaticShrinkEnabled: false
     },
     customBroker: { class: '', executive: '/srv/soa/affinity.mjs', arguments: ['-v', 'a b'], environmentVariables: { K: 'v' } },
     warnings: []
