@@ -1,16 +1,27 @@
-import { SoaError } from '../../core/errors.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Logger } from '../../core/log.ts'
 import type { ServiceRegistration } from '../../config/service-registration.ts'
 import type { Settings } from '../../config/settings.ts'
 import { loadCustomBroker } from './custom-loader.ts'
+import { openProgram } from './custom-program.ts'
 import type { CustomNeeds } from './custom-setup.ts'
 import { HookWatch } from './hook-watch.ts'
 
-interface Opening { sessionId: string, settings: Settings, lastWordsFile: string }
+interface Opening {
+  session: { sessionId: string, durable: boolean }
+  settings: Settings
+  lastWordsFile: string
+  /** Of this process. */
+  env: Readonly<Record<string, string | undefined>>
+  clock: Clock
+  log: Logger
+}
 
 /** The custom broker that a registration names, ready to be given to its session. Undefined: none is named. */
-export async function openCustomBroker ({ customBroker, file }: ServiceRegistration, { sessionId, settings, lastWordsFile }: Opening): Promise<CustomNeeds | undefined> {
+export async function openCustomBroker (registration: ServiceRegistration, { session: { sessionId, durable }, settings, lastWordsFile, env, clock, log }: Opening): Promise<CustomNeeds | undefined> {
+  const { customBroker, name: service } = registration
   if (customBroker === undefined) return undefined
-  if (customBroker.executive !== '') throw new SoaError('Broker_InvalidConfiguration', { setting: 'customBroker/@executive', why: `${file}: programs are not served` })
+  if (customBroker.executive !== '') return await openProgram({ registration, session: { id: sessionId, service, isDurable: durable, settings }, env, clock, log: log.child({ sessionId }) })
   const { name, broker } = await loadCustomBroker(customBroker.class)
   const watch = new HookWatch({ sessionId, name, timeoutMs: settings.hookTimeoutMs, lastWordsFile })
   return { name, broker, run: (hook, call) => watch.run(hook, call), close: () => watch.close() }

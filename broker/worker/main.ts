@@ -89,7 +89,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
     events,
     closed: id => { usage.drop(id).catch(err => log.debug({ err: err as Error }, 'what an ended session keeps was not looked at')) },
     connect: callHost,
-    openCustom: (registration, sessionId, settings) => openCustomBroker(registration, { sessionId, settings, lastWordsFile: lastWordsFile(spec.control) }),
+    openCustom: (registration, session, settings) => openCustomBroker(registration, { session, settings, lastWordsFile: lastWordsFile(spec.control), env, clock, log }),
     env,
     clock,
     log,

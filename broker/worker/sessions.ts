@@ -32,7 +32,7 @@ interface Needs {
   closed?: ((sessionId: string) => void) | undefined
   connect: typeof callHost
   /** The custom broker that the registration names; undefined: none. Refuses what cannot be loaded or started. */
-  openCustom: (registration: ServiceRegistration, sessionId: string, settings: Settings) => Promise<CustomNeeds | undefined>
+  openCustom: (registration: ServiceRegistration, record: SessionRecord, settings: Settings) => Promise<CustomNeeds | undefined>
   /** That paths of registration files are expanded with. */
   env: Readonly<Record<string, string | undefined>>
   clock: Clock
@@ -76,7 +76,7 @@ export class WorkerSessions {
     const { maxConcurrentCalls, contract } = registration.service
     const service = new ServiceFacts(registered, settings, maxConcurrentCalls, operationsOf(registered, contract, log), contract)
     if (registration.customBroker !== undefined) this.#isAlone = true
-    const custom = isReadOnly(record) ? undefined : await openCustom(registration, record.sessionId, settings)
+    const custom = isReadOnly(record) ? undefined : await openCustom(registration, record, settings)
     const store = await openStore(record, settings).catch(async error => { await custom?.close(); throw error })
     try {
       const session: BrokerSession = new BrokerSession({
