@@ -7,6 +7,7 @@ import { processCommands } from './commands/processes.ts'
 import { serviceCommands } from './commands/service.ts'
 import { sessionCommands } from './commands/session.ts'
 import { settingsCommands } from './commands/settings.ts'
+import { traceCommand } from './commands/trace.ts'
 import { wireCommands } from './commands/wire.ts'
 import { EXIT, explain } from './exit-codes.ts'
 import type { Io } from './io.ts'
@@ -29,7 +30,7 @@ Examples:
   soa session list
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 something missing on this machine, 4 not found, 5 refused.`)
-  for (const add of [processCommands, serviceCommands, sessionCommands, deadLetterCommands, nodeCommands, headsCommands, settingsCommands, wireCommands, doctorCommand]) add(program, io)
+  for (const add of [processCommands, serviceCommands, sessionCommands, traceCommand, deadLetterCommands, nodeCommands, headsCommands, settingsCommands, wireCommands, doctorCommand]) add(program, io)
   inherit(program)
   return program
 }

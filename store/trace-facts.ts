@@ -30,7 +30,8 @@ export function packTrace ({ receivedAt, queuedAt, dispatchedAt, repliedAt, trie
 export function unpackTrace ([received, queued, dispatched, replied, tries, taskId, node, failed]: TraceHead): TraceFacts {
   let last = 0
   const known = (ms: number | null): number | undefined => ms === null ? undefined : (last += ms)
-  return { receivedAt: known(received), queuedAt: known(queued), dispatchedAt: known(dispatched), repliedAt: known(replied) as number, tries, taskId: taskId ?? undefined, node: node ?? undefined, failed }
+  const [receivedAt, queuedAt, dispatchedAt, repliedAt] = [known(received), known(queued), known(dispatched), known(replied) as number]
+  return { receivedAt, queuedAt, dispatchedAt, repliedAt, tries, taskId: taskId ?? undefined, node: node ?? undefined, failed }
 }
 
 /** What a search lets through. All that is given must fit; a store may let through what does not, and never keeps back what does. */

@@ -9,6 +9,7 @@ import { toProblem } from '../problem.ts'
 import { clientRoutes } from './rest/clients.ts'
 import { clusterRoutes, type ClusterRoutesNeeds } from './rest/cluster.ts'
 import { deadLetterRoutes } from './rest/dead-letters.ts'
+import { traceRoutes } from './rest/trace.ts'
 import { operationId } from './rest/operations.ts'
 import { passing, type PassNeeds } from './rest/pass.ts'
 import { SHARED } from './rest/schemas.ts'
@@ -70,6 +71,7 @@ export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
     sessionRoutes(api, needs)
     clientRoutes(api, passing(needs))
     deadLetterRoutes(api, passing(needs))
+    traceRoutes(api, passing(needs))
     clusterRoutes(api, needs)
     api.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
   }, { prefix: '/api/v1' })

@@ -14,6 +14,8 @@ export interface Wanted {
   readonly state?: MessageState | undefined
 }
 
+/** `most`: rows looked at. */
+export interface Extent { readonly limit: number, readonly cursor?: string | undefined, readonly most?: number | undefined, readonly signal: AbortSignal }
 export interface Hit { readonly clientKey: string, readonly head: KeptHead }
 export interface Hits { readonly hits: Hit[], readonly looked: number, readonly next: string | undefined }
 
@@ -25,7 +27,7 @@ const STEP = 2000
 const LOOKED_AT_MOST = 1_000_000
 
 /** Every kept message of the given clients that is wanted: client by client, what waits before what is answered, newest first. */
-export async function search (store: MessageStore, clients: readonly string[], wanted: Wanted, fits: (hit: Hit) => boolean, options: { limit: number, cursor?: string | undefined, most?: number, signal: AbortSignal }): Promise<Hits> {
+export async function search (store: MessageStore, clients: readonly string[], wanted: Wanted, fits: (hit: Hit) => boolean, options: Extent): Promise<Hits> {
   const { limit, cursor, most = LOOKED_AT_MOST, signal } = options
   const { state } = wanted
   const rows = (['requests', 'responses'] as const).filter(of => state === undefined || (of === 'responses') === (state === 'answered' || state === 'faulted'))

@@ -7,7 +7,7 @@ import type { ClientQueue } from './client-queue.ts'
 import type { SessionCounters } from './counters.ts'
 import type { Desk } from './dispatcher.ts'
 import { isoTime, SessionTrace, tracedDesk, type TraceRow } from './trace.ts'
-import { search, withoutScheme, type Hit, type Wanted } from './trace-search.ts'
+import { search, withoutScheme, type Extent, type Hit, type Hits, type Wanted } from './trace-search.ts'
 import { lineOf, messageOf, spreads, stateOf, type Known } from './trace-view.ts'
 
 interface Needs {
@@ -69,7 +69,7 @@ export class Tracing {
     return { sessionId, ...await this.#items({ userData, isExact: query.get('exact') === 'true', state: state as MessageState | undefined }, clients, { limit, cursor, signal }) }
   }
 
-  async #items (wanted: Wanted, clients: readonly string[], options: { limit: number, cursor?: string | undefined, most?: number, signal: AbortSignal }): Promise<{ items: TraceLine[], looked: number, next: string | undefined }> {
+  async #items (wanted: Wanted, clients: readonly string[], options: Extent): Promise<Pick<TraceAnswer, 'items' | 'looked' | 'next'>> {
     const { hits, looked, next } = await search(this.#needs.store, clients, wanted, hit => wanted.state === undefined || stateOf(this.#known(hit)) === wanted.state, options)
     return { items: hits.map(hit => lineOf(this.#known(hit))), looked, next }
   }
@@ -121,14 +121,13 @@ export class Tracing {
     const { counters, clock, queues, store } = this.#needs
     const rows = [...this.log?.rows() ?? []]
     const { processing, queued, processed, faulted } = counters.view()
-    const summary: TraceSummary = {
-      traced: rows.length, most: this.log?.most ?? 0, forgotten: this.log?.forgotten ?? 0, since: isoTime(this.#since), waiting: queued, running: processing, answered: processed - faulted, faulted, ...spreads(rows),
-    }
+    const counts = { waiting: queued, running: processing, answered: processed - faulted, faulted }
+    const summary: TraceSummary = { traced: rows.length, most: this.log?.most ?? 0, forgotten: this.log?.forgotten ?? 0, since: isoTime(this.#since), ...counts, ...spreads(rows) }
     const lines = async (some: TraceRow[]): Promise<TraceLine[]> => (await Promise.all(some.slice(0, limit).map(row => this.#withHead(row)))).map(lineOf)
     // Nothing has run here: what an earlier broker did lies in the store.
     if (rows.length === 0) {
       const clients = [...queues.keys()]
-      const [answered, faults] = await Promise.all([search(store, clients, { state: 'answered' }, () => true, { limit, signal }), search(store, clients, { state: 'faulted' }, () => true, { limit, signal })])
+      const [answered, faults] = await Promise.all((['answered', 'faulted'] as const).map(state => search(store, clients, { state }, () => true, { limit, signal }))) as [Hits, Hits]
       const all = answered.hits.map(hit => lineOf(this.#known(hit)))
       return { summary, latest: all, slowest: [...all].sort((a, b) => (b.totalMs ?? 0) - (a.totalMs ?? 0)), failed: faults.hits.map(hit => lineOf(this.#known(hit))) }
     }

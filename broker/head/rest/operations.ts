@@ -13,6 +13,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   'POST /sessions/:id/clients/:client/end': 'endRequests',
   'GET /sessions/:id/clients/:client/responses': 'getResponses',
   'DELETE /sessions/:id/clients/:client': 'purgeClient',
+  'GET /sessions/:id/trace': 'traceSession',
   'GET /sessions/:id/dead-letters': 'listDeadLetters',
   'GET /sessions/:id/dead-letters/:letter': 'getDeadLetter',
   'POST /sessions/:id/dead-letters/:letter/replay': 'replayDeadLetter',
