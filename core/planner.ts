@@ -96,12 +96,18 @@ export function unitCores ({ unitType, coresPerUnit }: Pick<PlanDemand, 'unitTyp
   return unitType === 'socket' ? Math.max(1, Math.floor(cores / sockets)) : coresPerUnit
 }
 
-/** Younger first. Ids are `<version>-<n>`, both numbers. */
-export function youngestFirst (a: { id: string }, b: { id: string }): number {
-  const [versionA = 0, nA = 0] = a.id.split('-').map(Number)
-  const [versionB = 0, nB = 0] = b.id.split('-').map(Number)
-  return versionB - versionA || nB - nA
+type Age = readonly [version: number, n: number]
+
+/** Ids are `<version>-<n>`, both numbers. */
+function ageOf (id: string): Age {
+  const at = id.indexOf('-')
+  return [Number(id.slice(0, at)), Number(id.slice(at + 1))]
 }
+
+const byAge = (a: Age, b: Age): number => b[0] - a[0] || b[1] - a[1]
+
+/** Younger first. */
+export const youngestFirst = (a: { id: string }, b: { id: string }): number => byAge(ageOf(a.id), ageOf(b.id))
 
 const inOrder = (a: PlanDemand, b: PlanDemand): number =>
   b.priority - a.priority || compare(a.createdAt, b.createdAt) || compare(a.sessionId, b.sessionId)
@@ -131,6 +137,9 @@ class Planning {
   readonly #finishes: Cancel[] = []
   /** Tasks that their sessions have let go of. */
   readonly #letGo: ReadonlySet<string>
+  readonly #canceled = new Set<PlanTask>()
+  /** Who may go for sessions of the level at hand, in their order; made when the first one asks, since a full grid has thousands. */
+  #victims: PlanTask[] | undefined
 
   constructor (snapshot: Snapshot) {
     this.#snapshot = snapshot
@@ -144,7 +153,9 @@ class Planning {
     this.#seatTasks()
     this.#trim()
     for (const level of levels(this.#demands)) {
+      this.#victims = undefined
       for (const demand of level) this.#minimum(demand)
+      this.#victims = undefined
       for (const demand of level) this.#grow(demand)
     }
     return { starts: this.#starts, cancels: this.#cancels, finishes: this.#finishes, deadNodes }
@@ -170,11 +181,13 @@ class Planning {
     for (const demand of this.#demands) {
       const mine = this.#live.get(demand.sessionId)!
       for (const task of [...mine]) if (!allows(demand, this.#rooms.get(task.node)!.node)) this.#cancel(task, 'unfit')
-      for (const task of [...mine].sort(youngestFirst).slice(0, Math.max(0, mine.length - demand.target))) this.#cancel(task, 'surplus')
+      mine.sort(youngestFirst)
+      for (const task of mine.slice(0, Math.max(0, mine.length - demand.target))) this.#cancel(task, 'surplus')
     }
   }
 
   #cancel (task: PlanTask, why: CancelReason): void {
+    this.#canceled.add(task)
     this.#cancels.push({ id: task.id, sessionId: task.sessionId, node: task.node, why })
     this.#rooms.get(task.node)!.soon += task.coreIds.length
     const mine = this.#live.get(task.sessionId)
@@ -200,7 +213,7 @@ class Planning {
     if (lacks <= 0) return
     const rooms = this.#open(demand)
     if (seats(rooms, demand, room => room.free) >= lacks) { this.#start(demand, lacks); return }
-    const candidates = this.#victims(demand, rooms)
+    const candidates = this.#victimsFor(demand, rooms, false)
     if (new Freed(demand, rooms, candidates).seats < lacks) return // all or none: nobody is thrown out for nothing
     this.#preempt(candidates, demand, rooms, lacks)
   }
@@ -211,7 +224,7 @@ class Planning {
     const lacks = demand.target - this.#units(demand)
     if (lacks <= 0 || demand.growsByPreemption !== true) return
     const rooms = this.#open(demand)
-    const candidates = this.#victims(demand, rooms, true)
+    const candidates = this.#victimsFor(demand, rooms, true)
     this.#preempt(candidates, demand, rooms, Math.min(lacks, new Freed(demand, rooms, candidates).seats))
   }
 
@@ -237,14 +250,16 @@ class Planning {
       !node.draining && allows(demand, node) && demand.avoid?.includes(node.id) !== true && (demand.notBefore?.[node.id] ?? 0) <= this.#snapshot.now)
   }
 
-  /** Running tasks on these nodes that may go for this demand's minimum, or its growth: lowest priority first, then the youngest. */
-  #victims (demand: PlanDemand, rooms: Room[], isForGrowth = false): PlanTask[] {
-    const here = new Set(rooms.map(({ node }) => node.id))
-    return this.#demands
-      .filter(other => (isForGrowth ? other.priority < demand.priority : other.priority <= demand.priority) && other !== demand && other.canPreempt !== false)
-      .flatMap(other => this.#sparable(other, demand, isForGrowth).filter(task => here.has(task.node)).map(task => ({ priority: other.priority, id: task.id, task })))
-      .sort((a, b) => a.priority - b.priority || youngestFirst(a, b))
+  /** Tasks on these nodes that may go for this demand's minimum, or its growth: lowest priority first, then the youngest. */
+  #victimsFor (demand: PlanDemand, rooms: Room[], isForGrowth: boolean): PlanTask[] {
+    this.#victims ??= this.#demands
+      .filter(other => (isForGrowth ? other.priority < demand.priority : other.priority <= demand.priority) && other.canPreempt !== false)
+      .flatMap(other => this.#sparable(other, demand, isForGrowth).map(task => ({ priority: other.priority, age: ageOf(task.id), task })))
+      .sort((a, b) => a.priority - b.priority || byAge(a.age, b.age))
       .map(({ task }) => task)
+    if (this.#victims.length === 0) return []
+    const here = new Set(rooms.map(({ node }) => node.id))
+    return this.#victims.filter(task => !this.#canceled.has(task) && here.has(task.node) && task.sessionId !== demand.sessionId)
   }
 
   /**
@@ -252,9 +267,9 @@ class Planning {
    * a session that came before.
    */
   #sparable (other: PlanDemand, demand: PlanDemand, isForGrowth: boolean): PlanTask[] {
-    const tasks = this.#live.get(other.sessionId)!
+    const tasks = this.#live.get(other.sessionId)! // youngest first
     if (other.priority < demand.priority && !isForGrowth) return tasks
-    return [...tasks].sort(youngestFirst).slice(0, Math.max(0, tasks.length - Math.min(other.min, other.target)))
+    return tasks.slice(0, Math.max(0, tasks.length - Math.min(other.min, other.target)))
   }
 
   /** Keeps room for `count` units from the sessions behind: cores being freed first, since free ones may serve somebody meanwhile. */
