@@ -76,4 +76,3 @@ export class SessionSweep {
     return durableRetentionMs === 0 ? undefined : durableRetentionMs
   }
 }
-

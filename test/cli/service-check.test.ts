@@ -21,7 +21,7 @@ t.test('cli: service check says that a service can be added, what it has, and wh
 
 t.test('cli: service check names what is wrong with a file (exit 1), and what is not supported here (exit 5)', async t => {
   const dir = t.testdir({
-    'Good.config': config('<service assembly="good.mjs" maxSessionPoolSize="5"/>', '<surprise/>'),
+    'Good.config': config('<service assembly="good.mjs" architecture="X64"/>', '<surprise/>'),
     'Good.wsdl': wsdl(),
     'good.mjs': 'console.log("hello"); setInterval(() => {}, 1000)\nexport default { Op () {} }',
     'Value.config': config('<service assembly="good.mjs" maxConcurrentCalls="four"/>'),
@@ -58,7 +58,7 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
     t.match(JSON.parse(said.out), { ok: false, name: file, problems: [{ kind, why }] }, file)
   }
   const good = await run(['service', 'check', join(dir, 'Good.config')], env)
-  t.match(good, { code: 0, err: 'hello\n', out: /Good can be added.*\n {2}warning: configuration\/surprise: unknown, ignored\n {2}warning: .*service\/@maxSessionPoolSize: has no effect here: sessions are not pooled/s })
+  t.match(good, { code: 0, err: 'hello\n', out: /Good can be added.*\n {2}warning: configuration\/surprise: unknown, ignored\n {2}warning: .*service\/@architecture: has no effect here: a host is this machine/s })
   t.match(await run(['service', 'check', join(dir, 'Method.config'), '--no-module'], env), { code: 0, out: /its module was not loaded/ })
   t.match(await run(['service', 'check', join(dir, 'Exe.config')], env), { code: 0, out: /warning: WSDL .*rpc.*; the executable may know better.*\n {2}warning: exeFileName .*not-here is no executable of this machine/s })
   const mixed = await run(['service', 'check', join(dir, 'Good.config'), join(dir, 'Rpc.config'), join(dir, 'Gone.config'), '--json'], env)

@@ -38,7 +38,7 @@ t.test('registration: what a file does not say has HPC Pack\'s default', async t
 
 t.test('registration: everything that a file says is read', async t => {
   const read = parseRegistration(wrap(`
-    <service assembly="%LIB%/sub/p.js" contract="C" type="T" wsdl="\${LIB}/p.wsdl" includeExceptionDetailInFaults="True" maxConcurrentCalls="4" prepareNodeCommandLine=" fetch  $A %B% " releaseNodeCommandLine="sweep" serviceInitializationTimeout="5000"
+    <service assembly="%LIB%/sub/p.js" contract="C" type="T" wsdl="\${LIB}/p.wsdl" includeExceptionDetailInFaults="True" maxConcurrentCalls="4" maxSessionPoolSize="3" prepareNodeCommandLine=" fetch  $A %B% " releaseNodeCommandLine="sweep" serviceInitializationTimeout="5000"
       serviceHostIdleTimeout="-1" serviceHangTimeout="9000" enableMessageLevelPreemption="false" stdError="$LIB/err.txt" maxMessageSize="65536" lenient="true">
       <environmentVariables><add name="A" value="1"/><add name="B" value="x=y &amp; z"/><add name="A" value="2"/></environmentVariables>
     </service>
@@ -60,6 +60,7 @@ t.test('registration: everything that a file says is read', async t => {
       lenient: true,
       includeExceptionDetailInFaults: true,
       maxConcurrentCalls: 4,
+      maxSessionPoolSize: 3,
       serviceInitializationTimeout: 5000,
       serviceHostIdleTimeout: -1,
       serviceHangTimeout: 9000,

@@ -28,7 +28,7 @@ t.test('fail-over: the primary is killed twice in the middle of a durable sessio
     await group.replicas(2)
   }
   await read
-  t.match(await grid.session(head, session.id), { brokerUniqueId: before.brokerUniqueId, state: 'Running' }, 'the same broker has gone on')
+  t.match(await grid.session(head, session.id), { brokerPid: before.brokerPid, state: 'Running' }, 'the same broker has gone on')
   t.match(grid.log, /store has all that was acknowledged/, 'its ownership was asserted anew')
   await session.close()
 })

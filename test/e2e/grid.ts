@@ -44,9 +44,9 @@ export class Grid {
     return await this.#start('node', ['--node-id', id, '--cores', String(cores), '--run-dir', join(this.dir, id), ...flags])
   }
 
-  /** Registers a sample service by REST. */
-  async register (head: GridProcess, name = 'CcpEchoSvc'): Promise<void> {
-    const child = spawn(process.execPath, [entry, 'service', 'add', asset(`examples/services/${name}/${name}.config`), '--head', head.http], { stdio: ['ignore', 'ignore', 'inherit'] })
+  /** Registers a service by its file below the package, as a user does. */
+  async register (head: GridProcess, file = 'examples/services/CcpEchoSvc/CcpEchoSvc.config'): Promise<void> {
+    const child = spawn(process.execPath, [entry, 'service', 'add', asset(file), '--head', head.http], { stdio: ['ignore', 'ignore', 'inherit'] })
     const [code] = await once(child, 'exit')
     if (code !== 0) throw new Error(`soa service add ended with ${String(code)}`)
   }
