@@ -19,7 +19,7 @@ export interface QueueNeeds {
   settler: Settler
   counters: SessionCounters
   /** Decides what becomes of requests before they are stored. */
-  custom?: Pick<CustomWork, 'accept' | 'route' | 'takeChanges' | 'giveBack'> | undefined
+  custom?: Pick<CustomWork, 'decides' | 'accept' | 'route' | 'takeChanges' | 'giveBack'> | undefined
   clock: Clock
   /** Undefined: traceMessages is 0. */
   trace?: SessionTrace | undefined
@@ -159,7 +159,7 @@ export class ClientQueue {
     this.#seen.add(messageId)
     let decision: Decision | undefined
     let changes: readonly StateChange[] | undefined
-    if (this.#needs.custom !== undefined) {
+    if (this.#needs.custom?.decides === true) {
       ({ envelope, decision, changes } = await this.#decide(envelope, this.#needs.custom))
       // While it was asked the batch may have ended.
       if (this.#isGone) throw new SoaError('ClientPurged', {})
@@ -397,12 +397,14 @@ export class ClientQueue {
     const { settler, counters, isDurable } = this.#needs
     if (this.#isGone) return // purged while the store had no room for it
     this.#settling++
-    const at = await settler.settle({ clientId: this.key, seq: request.seq, response, isFault, requestAction, letter: request.letter, trace: this.#needs.trace?.facts(request) }, changes).finally(() => {
+    const at = await settler.settle({ clientId: this.key, seq: request.seq, response, isFault, requestAction, letter: request.letter, trace: this.#needs.trace?.facts(request) }, changes).catch(error => {
       if (--this.#settling === 0) this.changed.tell()
+      throw error
     })
+    this.#settling--
     if (isDurable) this.#letGo(request)
     else request.envelope = undefined
-    if (at === undefined) { counters.duplicates++; return }
+    if (at === undefined) { counters.duplicates++; this.changed.tell(); return }
     this.#needs.trace?.answered(request, at, isFault)
     // Responses are raised before outstanding is lowered: a reader must never see "all processed" with a response missing ([broker-behaviour] 3.1).
     this.#responses = Math.max(this.#responses, at + 1)

@@ -68,6 +68,9 @@ export class CustomWork {
     this.#scatters = new Scatters({ put: needs.put, gathered: (request, parts) => { void this.#gathered(request, parts) } })
   }
 
+  /** Whether there is a hook to ask; where there is none the stock path is taken. */
+  get decides (): boolean { return this.#needs.hooks.has('onRequest') }
+  get responds (): boolean { return this.#needs.hooks.has('onResponse') }
   get choosesDispatchers (): boolean { return this.#needs.hooks.has('chooseDispatcher') || this.#needs.hooks.choosesMany }
   /** Calls that instances are wanted for beyond one for each request. */
   get extraCalls (): number { return this.#scatters.extra }
@@ -81,7 +84,6 @@ export class CustomWork {
   /** Once, before the request is stored. Throws the refusal, or HookFailure. */
   async accept (envelope: Envelope, clientId: string): Promise<Accepted> {
     const changes: StateChange[] = []
-    if (!this.#needs.hooks.has('onRequest')) return { envelope, decision: undefined, changes }
     const found = await this.#decided(envelope, clientId, changes)
     if (found.refusal === undefined) return { envelope: found.envelope, decision: found.decision, changes }
     this.giveBack(changes)

@@ -21,7 +21,7 @@ interface Needs {
   /** The operation's request action for a response; from the request, or by its body element. */
   requestAction: (request: Envelope) => string
   resendLimit: number
-  custom?: Pick<CustomWork, 'respond' | 'room'> | undefined
+  custom?: Pick<CustomWork, 'responds' | 'respond' | 'room'> | undefined
   clock: Clock
   /** Aborted when the session ends. */
   signal: AbortSignal
@@ -90,7 +90,7 @@ export function sessionDesk (needs: Needs): Desk {
     const requestAction = needs.requestAction(sent)
     const response: Envelope = { ...answer ?? emptyReply({ ...sent, action: requestAction }), relatesTo: sent.messageId, userData: sent.userData, clientId: undefined }
     const tell = (error: unknown): void => { if (!needs.signal.aborted) failed(error) }
-    if (needs.custom !== undefined && !isMade) {
+    if (needs.custom?.responds === true && !isMade) {
       respond(needs.custom, queue, request, response, isFault, requestAction).catch(tell)
       await needs.custom.room()
       return

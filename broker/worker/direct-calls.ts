@@ -8,7 +8,7 @@ import type { BrokerRequest } from './broker-request.ts'
 
 interface Needs {
   counters: SessionCounters
-  custom?: Pick<CustomWork, 'accept' | 'route' | 'giveBack'> | undefined
+  custom?: Pick<CustomWork, 'decides' | 'accept' | 'route' | 'giveBack'> | undefined
   put: (request: BrokerRequest) => void
   /** There is work: service instances are wanted. */
   workCame: () => void
@@ -27,7 +27,7 @@ export class DirectCalls {
   /** Waits for the service's reply; the call is dropped when its caller goes before its turn. */
   async call (client: BrokerClient, envelope: Envelope, signal: AbortSignal): Promise<SoapReply> {
     const { custom } = this.#needs
-    const accepted = await custom?.accept(envelope, client.queue.displayId)
+    const accepted = custom?.decides === true ? await custom.accept(envelope, client.queue.displayId) : undefined
     if (accepted !== undefined) custom?.giveBack(accepted.changes) // nothing is stored for it: they go with the next batch
     signal.throwIfAborted()
     return await new Promise<SoapReply>((resolve, reject) => {
@@ -54,7 +54,7 @@ export class DirectCalls {
   callOneWay (client: BrokerClient, envelope: Envelope): void {
     const { custom, failed } = this.#needs
     const answer = client.beginCall()
-    if (custom === undefined) { this.#take({ clientKey: client.key, seq: 0, tries: 0, envelope, answer }); return }
+    if (custom?.decides !== true) { this.#take({ clientKey: client.key, seq: 0, tries: 0, envelope, answer }); return }
     custom.accept(envelope, client.queue.displayId).then(accepted => {
       custom.giveBack(accepted.changes)
       this.#take({ clientKey: client.key, seq: 0, tries: 0, envelope: accepted.envelope, decision: accepted.decision, answer })
