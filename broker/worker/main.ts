@@ -99,12 +99,13 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   let end = (): void => {}
   const ended = new Promise<void>(resolve => { end = resolve })
   let stopping: Promise<void> | undefined
-  const stop = (why: string): void => {
+  /** `isLoss`: nobody asked for it. */
+  const stop = (why: string, isLoss = false): void => {
     if (stopping !== undefined) return
     held.end()
     log.info({ why, sessions: sessions.ids.length }, 'worker stops')
     // Without a Redis nothing can be handed over in order, and need not be: what was acknowledged is kept, and the record says who has it no more.
-    stopping = within(clock, STOP_MS, sessions.suspendAll().then(() => directory.remove(workerId)), () => new Error(`not done within ${STOP_MS} ms`))
+    stopping = within(clock, STOP_MS, sessions.suspendAll(isLoss ? why : undefined).then(() => directory.remove(workerId)), () => new Error(`not done within ${STOP_MS} ms`))
       .catch(error => log.error({ err: error as Error }, 'worker did not stop in order'))
       .finally(end)
   }
@@ -113,7 +114,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   let { headSocket } = spec
   const claimed = (): void => {
     disarmClaim()
-    disarmClaim = clock.after(settings.workerClaimTimeoutMs, () => stop(`no head has claimed this worker for ${settings.workerClaimTimeoutMs} ms (workerClaimTimeoutMs)`))
+    disarmClaim = clock.after(settings.workerClaimTimeoutMs, () => stop(`no head has claimed this worker for ${settings.workerClaimTimeoutMs} ms (workerClaimTimeoutMs)`, true))
   }
 
   const desk: WorkerDesk = {

@@ -145,13 +145,13 @@ export class WorkerSessions {
     return closing
   }
 
-  /** Suspends what is durable; interactive sessions die with their broker. */
-  async suspendAll (): Promise<void> {
+  /** Suspends what is durable; interactive sessions die with their broker. `lost`: nobody wanted them to, so they have failed for this reason. */
+  async suspendAll (lost?: string): Promise<void> {
     const { sessions, workerId, log } = this.#needs
     await Promise.all([...this.#open.values()].map(async session => {
       const { sessionId, isDurable, state } = session
       // With work left it is `Starting`: a head raises it without being asked, and the work goes on. Otherwise it waits for a client.
-      const left = isDurable ? { state: session.counters.outstanding + session.letters.running > 0 ? 'Starting' : 'Suspended' } as const : { state: 'Finished', why: 'its broker was stopped' } as const
+      const left = isDurable ? { state: session.counters.outstanding + session.letters.running > 0 ? 'Starting' : 'Suspended' } as const : lost === undefined ? { state: 'Finished', why: 'its broker was stopped' } as const : { state: 'Failed', why: `its broker ended: ${lost}` } as const
       try {
         await this.close(sessionId, isDurable ? 'suspended' : 'destroyed')
         await sessions.update(sessionId, { ...(state === 'Running' ? left : {}), worker: undefined }, { worker: workerId })
