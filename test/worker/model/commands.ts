@@ -306,7 +306,10 @@ export class Interpreter {
     const keys = this.#programs.map(({ key }) => key)
     for (let round = 0; !rig.isDestroyed; round++) {
       // Who was told that the store is away says it again.
-      if (round > 0 && rig.down === undefined) for (const program of this.#programs) if (reference.isUnsure(program.key) && reference.client(program.key).flushes.size === 0) await this.#flush(program, reference.client(program.key).isEnded, 0)
+      for (const program of round > 0 && rig.down === undefined ? this.#programs : []) {
+        const { flushes, isEnded } = reference.client(program.key)
+        if (reference.isUnsure(program.key) && flushes.size === 0) await this.#flush(program, isEnded, 0)
+      }
       rig.troubles.clear()
       if (rig.down === 'suspended') await this.#raise()
       for (const task of rig.tasks.filter(({ id }) => rig.doomed.has(id))) rig.tell(task, 'Canceled')
