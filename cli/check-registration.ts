@@ -3,9 +3,11 @@ import { resolve } from 'node:path'
 import { checkService } from '../broker/check-service.ts'
 import { loadServiceFile } from '../config/load-services.ts'
 import { nameOfFile } from '../config/service-registration.ts'
+import { SETTINGS } from '../config/settings.ts'
 import { isSoaError } from '../core/errors.ts'
 import { EXIT, type ExitCode } from './exit-codes.ts'
 import type { Io } from './io.ts'
+import type { CheckedModule } from './module-check-main.ts'
 import { checkModule } from './module-check.ts'
 import { onPath } from './on-path.ts'
 
@@ -36,7 +38,7 @@ export async function checkRegistration (path: string, io: Io, options: { loadsM
   const done = (more: Partial<RegistrationCheck> = {}): RegistrationCheck => ({ ...base, ...more, ok: problems.length === 0, problems, warnings: [...new Set(warnings)] })
   try {
     const loaded = await loadServiceFile(file, { env: io.env, warn: warning => warnings.push(warning) })
-    const { registration: { host, service, broker }, contract, contractWarnings } = checkService(loaded, io.env)
+    const { registration: { host, service, broker, customBroker }, contract, contractWarnings } = checkService(loaded, io.env)
     warnings.push(...contractWarnings)
     const about = {
       hostType: host.hostType,
@@ -44,18 +46,20 @@ export async function checkRegistration (path: string, io: Io, options: { loadsM
       contract: contract?.contract ?? null,
       operations: (contract?.operations ?? []).map(({ name, oneWay, faults }) => ({ name, oneWay, faults: faults.map(fault => fault.name) }))
     }
+    const load = async (what: CheckedModule, timeoutMs: number, variables: Readonly<Record<string, string>> = {}): Promise<string | undefined> => {
+      const why = await checkModule(what, { timeoutMs, signal: io.signal, env: { ...io.env, ...variables }, err: line => io.err(line) })
+      if (why !== undefined) problems.push({ kind: 'module', why })
+      return why
+    }
+    if (customBroker !== undefined && customBroker.executive !== '' && !isExecutable(io, customBroker.executive)) warnings.push(`customBroker/@executive ${customBroker.executive} is no executable of this machine; heads need it`)
+    if (customBroker !== undefined && customBroker.class !== '' && options.loadsModule) await load({ kind: 'broker', module: customBroker.class }, SETTINGS.hookTimeoutMs.default)
     if (host.hostType === 'Customize') {
       if (!isExecutable(io, host.exeFileName)) warnings.push(`exeFileName ${host.exeFileName} is no executable of this machine; nodes need it`)
       return done({ ...about, module: 'executable' })
     }
     if (!options.loadsModule) return done(about)
-    const why = await checkModule({ module: service.assembly, type: service.type, documents: loaded.documents, wsdlFile: loaded.wsdlFile as string, contract: service.contract }, {
-      timeoutMs: broker.serviceInitializationTimeout ?? service.serviceInitializationTimeout,
-      signal: io.signal,
-      env: { ...io.env, ...service.environmentVariables },
-      err: line => io.err(line)
-    })
-    if (why !== undefined) problems.push({ kind: 'module', why })
+    const what = { kind: 'service', module: service.assembly, type: service.type, documents: loaded.documents, wsdlFile: loaded.wsdlFile as string, contract: service.contract } as const
+    const why = await load(what, broker.serviceInitializationTimeout ?? service.serviceInitializationTimeout, service.environmentVariables)
     return done({ ...about, module: why === undefined ? 'loaded' : 'notLoaded' })
   } catch (error) {
     if (!isSoaError(error)) throw error

@@ -1,4 +1,4 @@
-/** Whether a service's module loads and has what its contract asks for: by the service host's own loader, in a process of its own, because a module runs when it is loaded. */
+/** Whether the module of a service, or of a custom broker, loads and has what it needs: by the loader that will load it, in a process of its own, because a module runs when it is loaded. */
 import { fork } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -31,7 +31,7 @@ export async function checkModule (what: CheckedModule, { timeoutMs, signal, env
     child.on('error', error => { if (signal.aborted) resolve('the check was given up'); else resolve(`no process for it: ${error.message}`) })
     child.on('close', (code, by) => {
       if (answer !== undefined) resolve(answer.why)
-      else resolve(by === 'SIGKILL' ? `module ${what.module} was not loaded within ${timeoutMs} ms (serviceInitializationTimeout)` : `module ${what.module} ended its process while it was loaded (${by ?? `exit code ${code}`})`)
+      else resolve(by === 'SIGKILL' ? `module ${what.module} was not loaded within ${timeoutMs} ms (${what.kind === 'broker' ? 'hookTimeoutMs' : 'serviceInitializationTimeout'})` : `module ${what.module} ended its process while it was loaded (${by ?? `exit code ${code}`})`)
     })
     child.send(what)
   })

@@ -37,6 +37,8 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
     'exits.mjs': 'process.exit(3)',
     'Hangs.config': config('<service assembly="hangs.mjs" wsdl="Good.wsdl" serviceInitializationTimeout="200"/>'),
     'hangs.mjs': 'setInterval(() => {}, 1000); await new Promise(() => {})',
+    'Broker.config': config('<service assembly="good.mjs" wsdl="Good.wsdl"/>', '<microsoft.Hpc.Broker><customBroker class="broker.mjs"/></microsoft.Hpc.Broker>'),
+    'broker.mjs': 'export default class Nothing { onRequests () {} }',
     'Exe.config': config('<service wsdl="rpc.wsdl"/><host hostType="Customize" exeFileName="./not-here"/>')
   })
   const cases: Array<[file: string, code: number, kind: 'file' | 'refused' | 'module', why: RegExp]> = [
@@ -49,6 +51,7 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
     ['Gone', 1, 'module', /module .*gone\.mjs cannot be loaded: .*Cannot find module/],
     ['Method', 1, 'module', /module .*method\.mjs has no method Op, which the contract P asks for/],
     ['Exits', 1, 'module', /module .*exits\.mjs ended its process while it was loaded \(exit code 3\)/],
+    ['Broker', 1, 'module', /broker\.mjs: it has none of the hooks onSessionStart, onRequest/],
     ['Hangs', 1, 'module', /module .*hangs\.mjs was not loaded within 200 ms \(serviceInitializationTimeout\)/]
   ]
   const env = { PATH: process.env.PATH ?? '' }
