@@ -3,7 +3,7 @@
  *
  *     node <build>/bench/store.bench.js [--rows 20000] [--batch 100] [--bytes 1024] [--json]
  *
- * Redis is one of its own on a Unix socket: level `process` runs appendfsync everysec, level `disk` appendfsync always.
+ * Redis is one of its own on a Unix socket: level `process` runs appendfsync everysec, level `disk` appendfsync always, level `replicas` the same with a replica beside it.
  */
 import { parseArgs } from 'node:util'
 import { silent } from '../core/log.ts'
@@ -12,7 +12,8 @@ import type { MessageStore, Settlement, StoredRequest } from '../store/message-s
 import { closeRedis, openRedis } from '../store/redis.ts'
 import { RedisMessageStore } from '../store/redis-store.ts'
 import type { Envelope } from '../wire/soap/envelope.ts'
-import { startRedis } from '../test/redis-server.ts'
+import { eventually } from '../test/e2e/cluster.ts'
+import { startRedis, type RedisServer } from '../test/redis-server.ts'
 
 const { values } = parseArgs({ options: { rows: { type: 'string', default: '20000' }, batch: { type: 'string', default: '100' }, bytes: { type: 'string', default: '1024' }, json: { type: 'boolean', default: false } } })
 const rows = Number(values.rows)
@@ -40,11 +41,24 @@ async function measure (store: MessageStore, name: string, level: string): Promi
   return { store: name, level, rows, batch, bodyBytes: body.length, appendsPerSecond, settlesPerSecond, readsPerSecond }
 }
 
+/** A second server that follows this one over a port of its own, in step when it resolves. */
+async function replicaOf (server: RedisServer): Promise<void> {
+  const redis = await openRedis(server.url, { log: silent })
+  const port = 20_000 + process.pid % 20_000
+  await redis.config('SET', 'bind', '127.0.0.1')
+  await redis.config('SET', 'port', port)
+  await startRedis({ teardown: end => ends.push(end) }, { appendfsync: 'always', extra: { replicaof: `127.0.0.1 ${port}` } })
+  await eventually('the replica is in step', async () => /state=online/.test(await redis.info('replication')))
+  await closeRedis(redis)
+}
+
 const ends: Array<() => unknown> = []
 const results: Figures[] = [await measure(new MemoryMessageStore(), 'memory', '')]
 try {
-  for (const [level, appendfsync] of [['process', 'everysec'], ['disk', 'always']] as const) {
-    const server = await startRedis({ teardown: end => ends.push(end) }, { appendfsync })
+  const t = { teardown: (end: () => unknown) => ends.push(end) }
+  for (const [level, appendfsync] of [['process', 'everysec'], ['disk', 'always'], ['replicas', 'always']] as const) {
+    const server = await startRedis(t, { appendfsync, extra: { 'repl-diskless-sync-delay': '0' } })
+    if (level === 'replicas') await replicaOf(server)
     const redis = await openRedis(server.url, { log: silent })
     ends.push(() => closeRedis(redis))
     results.push(await measure(await RedisMessageStore.open({ redis, prefix: 'bench', sessionId: '1', level, create: true, log: silent }), 'redis', level))

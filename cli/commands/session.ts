@@ -25,6 +25,8 @@ type Session = Omit<SessionView, 'brokerPid' | 'counters'> & {
 interface CreateFlags {
   serviceVersion?: string
   durable?: boolean
+  pool?: boolean
+  shared?: boolean
   minUnits?: number
   maxUnits?: number
   priority?: number
@@ -50,6 +52,8 @@ export function sessionCommands (program: Command, io: Io): void {
   command('create <service>', 'start a session on a service and print it', ['soa session create CcpEchoSvc', 'soa session create OptionPricer --durable --max-units 8 --set sessionIdleTimeout=60000 --json'])
     .option('--service-version <VERSION>', 'version of the service; default: the unversioned one, else the highest')
     .option('--durable', 'requests and responses are kept in Redis and survive client, broker, head and node')
+    .option('--pool', 'one of the service\'s pool of sessions: an existing one when there are as many as its registration allows (maxSessionPoolSize)')
+    .option('--shared', 'others use it too: a client that lets go of it does not close it')
     .option('--min-units <N>', 'service instances without which it does not start', wholeNumber)
     .option('--max-units <N>', 'most service instances', wholeNumber)
     .option('--priority <N>', '0 to 4000, higher goes first; default 2000', wholeNumber)
@@ -62,10 +66,10 @@ export function sessionCommands (program: Command, io: Io): void {
     .option('--set <name=value>', 'a session setting; may be given again', nameAndValue)
     .addHelpText('after', () => sessionSettingsHelp('Session settings (--set)'))
     .action(async (service: string, options: Target & CreateFlags) => {
-      const { serviceVersion: version, durable, minUnits, maxUnits, priority, group, label: labels, exclude, coresPerUnit, unitType, preempt, set = {} } = options
+      const { serviceVersion: version, durable, pool, shared, minUnits, maxUnits, priority, group, label: labels, exclude, coresPerUnit, unitType, preempt, set = {} } = options
       // Numbers as numbers: what they must be is the head's to say, which knows the defaults.
       const settings = Object.fromEntries(Object.entries(set).map(([name, value]) => [name, /^-?\d{1,15}$/.test(value) ? Number(value) : value]))
-      const created = await api(options).call('POST', 'sessions', { service, version, durable, minUnits, maxUnits, priority, group, labels, exclude, coresPerUnit, unitType, canPreempt: preempt ? undefined : false, settings }) as Session
+      const created = await api(options).call('POST', 'sessions', { service, version, durable, pool, shared, minUnits, maxUnits, priority, group, labels, exclude, coresPerUnit, unitType, canPreempt: preempt ? undefined : false, settings }) as Session
       print(io, options.json, created, () => describe(created))
     })
 
