@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { ServiceRegistration } from '../../config/service-registration.ts'
-import type { Settings } from '../../config/settings.ts'
+import { settingNames, type Settings } from '../../config/settings.ts'
 import { loadCustomBroker } from './custom-loader.ts'
 import { openProgram } from './custom-program.ts'
 import type { CustomNeeds } from './custom-setup.ts'
@@ -21,8 +21,11 @@ interface Opening {
 export async function openCustomBroker (registration: ServiceRegistration, { session: { sessionId, durable }, settings, lastWordsFile, env, clock, log }: Opening): Promise<CustomNeeds | undefined> {
   const { customBroker, name: service } = registration
   if (customBroker === undefined) return undefined
-  if (customBroker.executive !== '') return await openProgram({ registration, session: { id: sessionId, service, isDurable: durable, settings }, env, clock, log: log.child({ sessionId }) })
+  if (customBroker.executive !== '') return await openProgram({ registration, session: { id: sessionId, service, isDurable: durable, settings: ofSession(settings) }, env, clock, log: log.child({ sessionId }) })
   const { name, broker } = await loadCustomBroker(customBroker.class)
   const watch = new HookWatch({ sessionId, name, timeoutMs: settings.hookTimeoutMs, lastWordsFile })
   return { name, broker, run: (hook, call) => watch.run(hook, call), close: () => watch.close() }
 }
+
+/** Without the process's own, which lie below a session's: they name the store. */
+const ofSession = (settings: Settings): Settings => Object.fromEntries(settingNames('session').map(name => [name, settings[name as keyof Settings]])) as unknown as Settings

@@ -23,6 +23,8 @@ export interface ProgramExit {
 /** A program that prints without end is read in breaths: about 64 KiB each of these. */
 const BREATH_MS = 10
 const LARGE_CHUNK = 16_384
+/** What it wrote before it answered may lie in the pipe still: read until nothing came for a while, in all not longer than ten of them. */
+const QUIET_MS = 20
 /** Its pipes close when the last process that it left behind is gone. */
 const PIPES_CLOSE_MS = 1000
 /**
@@ -39,6 +41,7 @@ export class ProgramProcess {
   readonly #clock: Clock
   readonly #stderr = new Tail()
   readonly #stdout = new Tail()
+  #bytesRead = 0
   #isOver = false
 
   constructor ({ command, args, env, cwd }: ProgramCommand, { clock, log }: { clock: Clock, log: Logger }) {
@@ -56,6 +59,14 @@ export class ProgramProcess {
 
   /** What it wrote last to stderr; to stdout, if it wrote nothing there. */
   get lastLines (): string { return (this.#stderr.text === '' ? this.#stdout.text : this.#stderr.text).trim() }
+
+  /** Resolves when what it has written until now is in `lastLines`, unless it writes on and on. */
+  async caughtUp (): Promise<void> {
+    for (let looks = 0, seen = -1; looks < 10 && seen !== this.#bytesRead && !this.#isOver; looks++) {
+      seen = this.#bytesRead
+      await sleep(this.#clock, QUIET_MS)
+    }
+  }
 
   /** SIGTERM to the group, and SIGKILL after `graceMs`. Resolves when it has ended. */
   async stop (graceMs: number): Promise<ProgramExit> {
@@ -99,6 +110,7 @@ export class ProgramProcess {
     stream.on('error', () => { /* it is gone: `ended` says so */ })
     stream.on('data', (chunk: Buffer) => {
       take(chunk)
+      this.#bytesRead += chunk.length
       if (chunk.length < LARGE_CHUNK) return
       stream.pause()
       void sleep(this.#clock, BREATH_MS).then(() => { if (!stream.destroyed) stream.resume() })

@@ -158,6 +158,7 @@ class ProgramBroker {
         return await run.link.call('POST', `/${hook}`, text, settings.hookTimeoutMs)
       } catch (error) {
         if (!(error instanceof LinkError)) throw error
+        if (error.kind !== 'lost') await run.process.caughtUp()
         if (error.kind === 'late') throw this.#fail('stuck', `${hook} ${error.message}`, run)
         if (error.kind !== 'lost') throw this.#wrong(hook, error.message, error, run)
         if (await endsSoon(run.process, clock)) {

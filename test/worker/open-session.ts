@@ -11,6 +11,7 @@ import type { CallResult, SoapCaller } from '../../transport/channel.ts'
 import type { Envelope, Reading } from '../../wire/soap/envelope.ts'
 import { userDataHeader } from '../../wire/soap/hpc-headers.ts'
 import type { CustomBroker } from '../../broker/custom-broker.ts'
+import type { CustomNeeds } from '../../broker/worker/custom-setup.ts'
 import { DemandKeeper } from '../../broker/worker/demand.ts'
 import { ServiceFacts } from '../../broker/worker/service-facts.ts'
 import { BrokerSession } from '../../broker/worker/session.ts'
@@ -28,7 +29,7 @@ export const reading = (envelope: Envelope, isFault = false): Reading => ({ enve
 /** For tests that say what becomes of tasks: `news.emit('tasks', [task])`. */
 export type TaskNews = EventEmitter<{ tasks: [TaskInfo[]] }>
 
-export interface OpenOptions { durable?: boolean, store?: MessageStore, clock?: Clock, events?: TaskEvents, connect?: (task: TaskInfo) => SoapCaller, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews, custom?: CustomBroker, record?: Partial<SessionRecord> }
+export interface OpenOptions { durable?: boolean, store?: MessageStore, clock?: Clock, events?: TaskEvents, connect?: (task: TaskInfo) => SoapCaller, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews, custom?: CustomBroker, program?: CustomNeeds, record?: Partial<SessionRecord> }
 
 /** A session on a memory store whose one service instance echoes the body, unless the test says otherwise. */
 export async function open (t: Test, options: Omit<OpenOptions, 'clock'> = {}) {
@@ -89,7 +90,7 @@ export async function openSession (options: OpenOptions) {
     connect: options.connect ?? (() => caller),
     exitHost: async () => true,
     taskFateTimeoutMs: 5000,
-    custom: options.custom === undefined ? undefined : { name: options.custom.constructor.name, broker: options.custom, run: (_, call) => call(), close: async () => {} },
+    custom: options.custom === undefined ? options.program : { name: options.custom.constructor.name, broker: options.custom, run: (_, call) => call(), close: async () => {} },
     clock,
     log: silent,
     ended: (_, ending, why) => ended.push(`${ending}: ${why}`),
