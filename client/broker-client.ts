@@ -44,13 +44,15 @@ export interface SignalOption { readonly signal?: AbortSignal | undefined }
 
 /** @internal What a session gives to its clients. */
 export interface BrokerClientNeeds {
-  readonly caller: SoapCaller
+  readonly caller: Pick<SoapCaller, 'call'>
   readonly clientId: string
   readonly isDurable: boolean
   readonly openService: () => Promise<Service>
   readonly stillThere?: ControllerNeeds['stillThere']
   /** What the broker has of this client: all requests, and those covered by flushes. */
   readonly totals: (signal: AbortSignal) => Promise<{ total: number, flushed: number } | undefined>
+  /** It was purged: its connections are not needed, until it sends again. */
+  readonly released: () => Promise<void>
   readonly options: ClientOptions & { retryForMs: number }
 }
 
@@ -181,7 +183,7 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
   /** Requests covered by flushes so far. */
   requestsCount ({ signal }: SignalOption = {}): Promise<number> { return this.#controller.requestsCount(signalFor(signal)) }
 
-  /** Destroys this client's requests and responses; afterwards its id can be used anew. */
+  /** Destroys this client's requests and responses, and lets go of its connections; afterwards its id can be used anew, over new ones. */
   purge ({ signal }: SignalOption = {}): Promise<void> {
     return this.#window.quiet(async () => {
       await this.#controller.purge(signalFor(signal))
@@ -189,6 +191,7 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
       this.#unflushed = this.#uncertain = 0
       this.#batchId = undefined
       this.#hasSent = this.#isEnded = false
+      await this.#needs.released()
     })
   }
 

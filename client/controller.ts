@@ -14,7 +14,7 @@ import { persist, StatusError } from './retry.ts'
 export type ClientStatus = 'Ready' | 'Processing' | 'Finished' | 'Unknown'
 
 export interface ControllerNeeds {
-  readonly caller: SoapCaller
+  readonly caller: Pick<SoapCaller, 'call'>
   readonly clientId: string
   readonly retryForMs: number
   /** Asked when nobody was reached: rejects when the session is no more. */

@@ -1,5 +1,5 @@
-import type { SoapCaller } from '../transport/channel.ts'
 import { tcpCaller } from '../transport/tcp/caller.ts'
+import { Callers } from './callers.ts'
 import { BrokenError, ConnectionError } from './errors.ts'
 import { READ_LIMITS } from './fault.ts'
 import type { Transport } from './transport.ts'
@@ -18,17 +18,11 @@ const NO_LIMIT_MS = 365 * 86_400_000
  * @param stillThere asked when nobody was reached: rejects when the session is no more
  */
 export function netTcpTransport (address: string, stillThere: (error: Error, signal: AbortSignal) => Promise<void>): Transport {
-  const callers = new Map<string | undefined, SoapCaller>()
-  const callerOf = (clientId: string | undefined): SoapCaller => {
-    const key = clientId?.toLowerCase()
-    let caller = callers.get(key)
-    if (caller === undefined) callers.set(key, caller = tcpCaller(address, { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity }))
-    return caller
-  }
+  const callers = new Callers(() => tcpCaller(address, { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity }))
   return {
     async exchange ({ operation, action, messageId, clientId, isOneWay, headers, body, signal }) {
       const envelope = { v: 1, soap: 12, enc: 'utf8', action, messageId, otherHeaders: headers === '' ? [] : [Buffer.from(headers)], prefixesInScope: [], body: Buffer.from(body) } as const
-      const result = await callerOf(clientId).call(envelope, { timeoutMs: NO_LIMIT_MS, signal, isOneWay })
+      const result = await callers.call(clientId?.toLowerCase(), envelope, { timeoutMs: NO_LIMIT_MS, signal, isOneWay })
       switch (result.outcome) {
         case 'answered': return { status: result.reading.isFault ? 500 : 200, reading: result.reading }
         case 'accepted': return { status: 202, reading: undefined }
@@ -39,6 +33,7 @@ export function netTcpTransport (address: string, stillThere: (error: Error, sig
           throw new BrokenError(operation, result.error)
       }
     },
-    async close () { await Promise.all([...callers.values()].map(caller => caller.close())) },
+    release: clientId => callers.release(clientId.toLowerCase()),
+    close: () => callers.close(),
   }
 }

@@ -1,10 +1,10 @@
 import { Agent } from 'undici'
 import { FAULTS, isSoaError, SoaError } from '../core/errors.ts'
-import type { SoapCaller } from '../transport/channel.ts'
 import { httpCaller } from '../transport/http/connector.ts'
 import { tcpCaller } from '../transport/tcp/caller.ts'
 import type { AnyContract, ContractType } from './contract-types.ts'
 import { BrokerClient, type ClientOptions } from './broker-client.ts'
+import { Callers } from './callers.ts'
 import { clientKey } from './client-id.ts'
 import { ClientError } from './errors.ts'
 import { MESSAGE_LIMITS, netTcpTransport } from './net-tcp-transport.ts'
@@ -35,6 +35,10 @@ export interface SessionOptions extends ConnectOptions {
   readonly version?: string | undefined
   /** Requests and responses survive the client, the broker, the head and the node; default false (`DurableSession`: always true). */
   readonly durable?: boolean | undefined
+  /** One of the service's pool of sessions: an existing one when there are as many as its registration allows. It is shared. */
+  readonly pool?: boolean | undefined
+  /** Others use it too: disposing of it leaves it open. */
+  readonly shared?: boolean | undefined
   /** Service instances wanted at least (all or none) and at most. */
   readonly minUnits?: number | undefined
   readonly maxUnits?: number | undefined
@@ -75,8 +79,18 @@ export interface SessionInfo {
   readonly service: string
   readonly version?: string | undefined
   readonly durable: boolean
+  /** One of its service's pool. */
+  readonly pooled?: boolean | undefined
+  readonly shared?: boolean | undefined
   readonly state: 'Starting' | 'Running' | 'Suspended' | 'Finished' | 'Failed' | 'Canceled'
   readonly why?: string | undefined
+  /** What it asked for, as in `SessionOptions`. */
+  readonly group?: string | undefined
+  readonly labels?: Readonly<Record<string, string>> | undefined
+  readonly exclude?: readonly string[] | undefined
+  readonly coresPerUnit?: number | undefined
+  readonly unitType?: 'core' | 'socket' | 'node' | undefined
+  readonly canPreempt?: boolean | undefined
   readonly brokerPid?: number | null | undefined
   readonly endpoints: { readonly http: string, readonly netTcp: string | null }
   readonly counters: { readonly total: number, readonly processed: number, readonly processing: number, readonly faulted: number }
@@ -103,7 +117,7 @@ const CONTROLLER_CONNECTIONS = 256
  * A stay at a service: requests go in through broker clients, responses come out of them.
  *
  * Created over REST, talked to over SOAP. An interactive session ends with the object that created it (`close` or `await using`);
- * a durable one, and one that was attached to, is left running when it is disposed of.
+ * a durable one, a shared one, and one that was attached to, is left running when it is disposed of.
  */
 export class Session implements AsyncDisposable {
   readonly id: string
@@ -119,8 +133,11 @@ export class Session implements AsyncDisposable {
   readonly #netTcp: string | undefined
   readonly #transport: Transport | undefined
   /** Controllers: one for all over HTTP, one for each client over net.tcp, where a channel is one client's. */
-  readonly #controllers: SoapCaller[] = []
+  readonly #controllers: Callers
   readonly #clients = new Map<string, BrokerClient<AnyContract>>()
+  /** Those that were purged: the same objects while somebody has them, and gone with them, so that a program may use any number of ids. */
+  readonly #purged = new Map<string, WeakRef<BrokerClient<AnyContract>>>()
+  readonly #forgotten = new FinalizationRegistry<string>(key => { if (this.#purged.get(key)?.deref() === undefined) this.#purged.delete(key) })
   #opened: Promise<Service> | undefined
   #isReleased = false
 
@@ -133,11 +150,13 @@ export class Session implements AsyncDisposable {
     this.#agent = ways.agent
     this.#head = ways.head
     this.#retryForMs = ways.retryForMs
-    this.#isOurs = ways.isOurs
+    this.#isOurs = ways.isOurs && info.shared !== true
     this.#netTcp = ways.transport === 'http' ? undefined : info.endpoints.netTcp ?? undefined
     if (ways.transport === 'netTcp' && this.#netTcp === undefined) throw new SoaError('InvalidArgument', { argument: 'transport', why: 'the head serves no net.tcp (netTcp)' })
     this.#transport = this.#netTcp === undefined ? undefined : netTcpTransport(this.#netTcp, (error, signal) => this.#stillThere(error, signal))
-    if (this.#netTcp === undefined) this.#controllers.push(httpCaller(`${this.endpoint}/Controller`, { connections: CONTROLLER_CONNECTIONS, ...MESSAGE_LIMITS }))
+    this.#controllers = new Callers(() => this.#netTcp === undefined
+      ? httpCaller(`${this.endpoint}/Controller`, { connections: CONTROLLER_CONNECTIONS, ...MESSAGE_LIMITS })
+      : tcpCaller(`${this.#netTcp}/Controller`, { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity }))
   }
 
   /**
@@ -160,19 +179,23 @@ export class Session implements AsyncDisposable {
    */
   client<C extends ContractType<C> = AnyContract> (clientId = '', options: ClientOptions = {}): BrokerClient<C> {
     const key = clientKey(clientId)
-    let client = this.#clients.get(key)
+    let client = this.#clients.get(key) ?? this.#purged.get(key)?.deref()
     if (!client) {
+      const controller = this.#netTcp === undefined ? undefined : key
+
       client = new BrokerClient<AnyContract>({
-        caller: this.#controllerFor(),
+        caller: { call: (envelope, options) => this.#controllers.call(controller, envelope, options) },
         stillThere: this.#netTcp === undefined ? undefined : (error, signal) => this.#stillThere(error, signal),
         clientId,
         isDurable: this.isDurable,
         openService: () => this.#service(),
         totals: signal => this.#totals(key, signal),
+        released: () => this.#letGo(key),
         options: { ...options, retryForMs: options.retryForMs ?? this.#retryForMs }
       })
-      this.#clients.set(key, client)
     }
+    this.#purged.delete(key)
+    this.#clients.set(key, client)
     return client as unknown as BrokerClient<C>
   }
 
@@ -193,10 +216,10 @@ export class Session implements AsyncDisposable {
   async detach (): Promise<void> {
     if (this.#isReleased) return
     this.#isReleased = true
-    await Promise.all([this.#agent.destroy(), this.#transport?.close?.(), ...this.#controllers.map(controller => controller.close())])
+    await Promise.all([this.#agent.destroy(), this.#transport?.close?.(), this.#controllers.close()])
   }
 
-  /** Closes an interactive session that this object created; lets go of any other. */
+  /** Closes an interactive session that this object created and that is nobody else's; lets go of any other. */
   [Symbol.asyncDispose] (): Promise<void> { return this.#isOurs && !this.isDurable ? this.close() : this.detach() }
 
   #service (): Promise<Service> {
@@ -205,12 +228,15 @@ export class Session implements AsyncDisposable {
       .catch(error => { this.#opened = undefined; throw error }))
   }
 
-  #controllerFor (): SoapCaller {
-    const [shared] = this.#controllers
-    if (this.#netTcp === undefined && shared !== undefined) return shared
-    const own = tcpCaller(`${this.#netTcp}/Controller`, { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity })
-    this.#controllers.push(own)
-    return own
+  /** A purged client keeps no connection; over HTTP none is its own. */
+  async #letGo (key: string): Promise<void> {
+    const client = this.#clients.get(key)
+    this.#clients.delete(key)
+    if (client !== undefined) {
+      this.#purged.set(key, new WeakRef(client))
+      this.#forgotten.register(client, key)
+    }
+    if (this.#netTcp !== undefined) await Promise.all([this.#controllers.release(key), this.#transport?.release?.(key)])
   }
 
   /** net.tcp says only that nothing is at an address; whether the session is gone for good its head knows. */
@@ -251,9 +277,9 @@ interface SessionWays { agent: Agent, head: string, retryForMs: number, isOurs: 
 type Reached = [info: SessionInfo, ways: SessionWays]
 
 async function open (options: SessionOptions, durable: boolean): Promise<Reached> {
-  const { signal, service, version, minUnits, maxUnits, priority, group, labels, exclude, coresPerUnit, unitType, canPreempt, settings } = options
+  const { signal, service, version, pool, shared, minUnits, maxUnits, priority, group, labels, exclude, coresPerUnit, unitType, canPreempt, settings } = options
   if (typeof service !== 'string' || service === '') throw new SoaError('InvalidArgument', { argument: 'service', why: 'the name of a registered service is needed' })
-  const body = { service, version, durable, minUnits, maxUnits, priority, group, labels, exclude, coresPerUnit, unitType, canPreempt, settings }
+  const body = { service, version, durable, pool, shared, minUnits, maxUnits, priority, group, labels, exclude, coresPerUnit, unitType, canPreempt, settings }
   return reach(options, true, { method: 'POST', path: 'sessions', body, signal, isRepeatable: false })
 }
 

@@ -33,6 +33,8 @@ export interface HttpAnswer { readonly status: number, readonly contentType: str
 export interface Transport {
   /** One request, one answer. Rejects only when none came: with what undici throws, or the signal's reason. */
   exchange (exchange: Exchange): Promise<Answer>
+  /** The client has no use for its channel for now. */
+  release? (clientId: string): Promise<void>
   close? (): Promise<void>
 }
 

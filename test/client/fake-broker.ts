@@ -2,6 +2,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { SoaError } from '../../core/errors.ts'
+import { reply } from '../../transport/answering.ts'
+import type { DuplexEndpoint } from '../../transport/channel.ts'
+import { withTextBody } from '../../wire/soap/body-form.ts'
 import { toFault } from '../../wire/soap/fault.ts'
 import { messageIdHeader, requestActionHeader } from '../../wire/soap/hpc-headers.ts'
 import { readEnvelope } from '../../wire/soap/read.ts'
@@ -66,6 +69,8 @@ export class FakeBroker {
   readonly troubles: Record<string, Array<Trouble | undefined>> = {}
   /** Answer of a request without user data; default: the echo. */
   answer: (input: string) => string | SoaError = input => `node:${input}`
+  /** `net.tcp://…`; null: not served. */
+  netTcp: string | null = null
   #cursor = 0
 
   static async open (t: Test): Promise<FakeBroker> {
@@ -75,6 +80,22 @@ export class FakeBroker {
     broker.head = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     t.teardown(() => { server.closeAllConnections(); return new Promise<void>(resolve => { server.close(() => resolve()) }) })
     return broker
+  }
+
+  /** The same as what is at each address of net.tcp. */
+  endpoint (path: string): DuplexEndpoint {
+    return {
+      limits: { ...LIMITS, maxMessageSize: 1_000_000 },
+      open: channel => ({
+        message: async reading => {
+          const asText = { ...reading, envelope: withTextBody(reading.envelope) }
+          this.log.push(asText.envelope.action.split('/').at(-1) ?? '')
+          for (const look of this.#watchers) look()
+          const answer = this.#handle(path, asText)
+          if (answer !== undefined) await reply(channel, reading, answer instanceof SoaError ? toFault(answer, { soap: 12, addressed: true }) : { ...answer, soap: 12 })
+        },
+      }),
+    }
   }
 
   /** The broker is started anew: its place in the responses is the beginning again. */
@@ -123,7 +144,7 @@ export class FakeBroker {
     const client = { clientId: 'C', state: 'ClientConnected', status: 'Ready', total: this.requests.length, flushed: this.committed, processed: this.committed, faulted: 0, endRequests: this.isEnded }
     if (path.endsWith('/clients')) { json(200, [client]); return }
     json(method === 'POST' ? 201 : 200, {
-      sessionId: this.sessionId, service: 'Echo', durable: this.isDurable, state: 'Running', endpoints: { http: `${this.head}/${this.sessionId}/Http`, netTcp: null }, counters: {}, clients: [client], tasks: [], bytes: 0
+      sessionId: this.sessionId, service: 'Echo', durable: this.isDurable, state: 'Running', endpoints: { http: `${this.head}/${this.sessionId}/Http`, netTcp: this.netTcp === null ? null : `${this.netTcp}/${this.sessionId}/NetTcp` }, counters: {}, clients: [client], tasks: [], bytes: 0
     })
   }
 
