@@ -68,6 +68,9 @@ export class DemandKeeper {
   #asked = 0
   /** Shrinking passes in a row. */
   #shrunk = 0
+  /** As of the last measuring: calls of one instance, and how many cannot be reached. Asked for with each request, so not worked out each time. */
+  #callsPerUnit = 1
+  #blocked = 0
   #isStopped = false
   #stopLooking: () => void = () => {}
   #stopAdjusting: () => void = () => {}
@@ -91,6 +94,7 @@ export class DemandKeeper {
   /** Writes the first demand; resolves when it is on the board. */
   async start (): Promise<void> {
     this.#asked = this.#target
+    this.#measure()
     await this.#needs.board.put(this.#demand())
     this.#assertedAt = this.#needs.clock.now()
     this.#armLook()
@@ -98,7 +102,7 @@ export class DemandKeeper {
   }
 
   #armLook (): void {
-    this.#stopLooking = this.#needs.clock.after(LOOK_MS, () => { this.look(); if (!this.#isStopped) this.#armLook() }, { unref: true })
+    this.#stopLooking = this.#needs.clock.after(LOOK_MS, () => { this.#measure(); this.look(); if (!this.#isStopped) this.#armLook() }, { unref: true })
   }
 
   #armAdjust (): void {
@@ -107,7 +111,7 @@ export class DemandKeeper {
     this.#stopAdjusting = clock.after(Math.max(SHORTEST_ADJUST_MS, adjustIntervalMs), () => { this.#adjust(); if (!this.#isStopped) this.#armAdjust() }, { unref: true })
   }
 
-  /** Looks at what is outstanding now; called by the clock, and at once when work comes to an idle session. */
+  /** Looks at what is outstanding now; called by the clock, and with every request that comes. */
   look (): void {
     if (this.#isStopped) return
     const { clock, outstanding, idleTimeoutMs } = this.#needs
@@ -117,8 +121,11 @@ export class DemandKeeper {
     if (work > 0) {
       this.#idleSince = now
       this.#min = this.#least
-      this.#target = Math.max(asked, this.#wanted(work))
-      if (this.#target > asked) this.#shrunk = 0
+      if (this.#wanted(work) > asked) {
+        this.#measure() // the instances may be others than a second ago
+        this.#target = Math.max(asked, this.#wanted(work))
+        this.#shrunk = 0
+      }
     } else if (now - this.#idleSince >= idleTimeoutMs) {
       this.#min = this.#needs.minUnits ?? 0
       this.#target = this.#warm
@@ -129,20 +136,19 @@ export class DemandKeeper {
   /** Who leaves or where nothing is to start is another one now: the board is told. */
   wantsChanged (): void { if (!this.#isStopped) this.#write(this.#needs.clock.now()) }
 
-  /** Instances that cannot be reached now are asked for once more, elsewhere. */
+  /** Instances that cannot be reached are asked for once more, elsewhere. */
   #wanted (outstanding: number): number {
-    const { loads } = this.#needs.units()
-    const blocked = loads.reduce((sum, { isBlocked }) => sum + Number(isBlocked), 0)
-    return Math.min(this.#most, unitsFor(outstanding, this.#callsPerUnit(loads), this.#least, this.#most) + blocked)
+    return Math.min(this.#most, unitsFor(outstanding, this.#callsPerUnit, this.#least, this.#most) + this.#blocked)
   }
 
   /** Of the instances that are there on average; whole sockets and nodes have as many cores as they have, which is known when the first one runs. */
-  #callsPerUnit (loads: readonly UnitLoad[]): number {
-    const { base, maxConcurrentCalls, reckonedCalls, prefetch } = this.#needs
+  #measure (): void {
+    const { base, units, maxConcurrentCalls, reckonedCalls, prefetch } = this.#needs
+    const { loads } = units()
+    this.#blocked = loads.reduce((sum, { isBlocked }) => sum + Number(isBlocked), 0)
     const isUnknown = loads.length === 0 && base.unitType !== undefined && base.unitType !== 'core'
-    if (isUnknown && maxConcurrentCalls === 0 && reckonedCalls === 0) return Infinity
-    const cores = loads.length === 0 ? base.coresPerUnit : Math.floor(loads.reduce((sum, load) => sum + load.cores, 0) / loads.length)
-    return (reckonedCalls || maxConcurrentCalls || cores) * (1 + prefetch)
+    const cores = isUnknown ? Infinity : loads.length === 0 ? base.coresPerUnit : Math.floor(loads.reduce((sum, load) => sum + load.cores, 0) / loads.length)
+    this.#callsPerUnit = (reckonedCalls || maxConcurrentCalls || cores) * (1 + prefetch)
   }
 
   /** Some may go while others work ([broker-behaviour] 5.3); what was asked for beyond what is there, and is not needed any more, is asked for no longer. */
@@ -150,6 +156,7 @@ export class DemandKeeper {
     const { outstanding, units, shrinks, clock } = this.#needs
     const work = outstanding()
     if (this.#isStopped || !shrinks || work === 0) { this.#shrunk = 0; return }
+    this.#measure()
     const { loads, starting } = units()
     const there = loads.length + starting
     const idle = idleUnits(loads, work)

@@ -141,7 +141,21 @@ t.test('node commands on a node', needsRedis, async t => {
   await grid.script('Listen', LISTENER, `prepareNodeCommandLine="echo prepare $CCP_JOBID $FROM_SERVICE $CCP_TASKINSTANCEID &gt;&gt; ${log}" releaseNodeCommandLine="echo release $CCP_JOBID &gt;&gt; ${log}"`)
   await grid.script('Unfit', LISTENER, `prepareNodeCommandLine="echo no licence on this node &gt;&amp;2; exit 3" releaseNodeCommandLine="echo never &gt;&gt; ${log}"`)
   await grid.script('Messy', LISTENER, 'releaseNodeCommandLine="echo cannot sweep &gt;&amp;2; exit 4"')
-  await grid.node('n1', 4)
+  const first = await grid.node('n1', 4)
+
+  t.test('node commands: a node manager that was killed has released nothing, and the next one prepares again', async t => {
+    const id = newSession()
+    await grid.demand(id, 'Listen', { target: 1 })
+    const before = await grid.until(id, ({ state }) => state === 'Running')
+    first.child.kill('SIGKILL')
+    await first.exited
+    await grid.node('n1', 4)
+    await grid.until(id, task => task.state === 'Running' && task.id !== before.id)
+    t.same(await said(), [`prepare ${id} yes`, `prepare ${id} yes`])
+    await grid.board.remove(id, { forget: true })
+    await eventually(async () => (await said()).length > 2)
+    await writeFile(log, '')
+  })
 
   t.test('node commands: once before the first task and once after the last of a session that is over, in its hosts\' environment', async t => {
     const id = newSession()
