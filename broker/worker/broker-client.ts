@@ -52,8 +52,8 @@ export class BrokerClient {
     this.#life = machine(BROKER_CLIENT, start, (from, event, to) => {
       needs.log.info({ clientId: needs.queue.displayId, from, event, to }, 'broker client changed state')
     })
-    const { queue, isDurable, throttle, clock } = needs
-    this.reader = new ResponseReader({ queue, isDurable, throttle, clock, gone: () => this.#left === undefined ? undefined : new SoaError(this.#left === 'purge' ? 'ClientPurged' : 'ClientTimeout', {}) })
+    const { queue, isDurable, clock } = needs
+    this.reader = new ResponseReader({ queue, isDurable, throttle: { remove: count => queue.acknowledged(count) }, clock, gone: () => this.#left === undefined ? undefined : new SoaError(this.#left === 'purge' ? 'ClientPurged' : 'ClientTimeout', {}) })
     if (start !== 'EndRequests') this.touch()
   }
 
@@ -129,7 +129,6 @@ export class BrokerClient {
     const refusal = await this.queue.accept(envelope, batchId, isAcknowledged)
     if (refusal === 'olderBatch') throw new SoaError('InvalidArgument', { argument: 'HPCServer2008_Broker_ClientInstanceIdNS', why: `batch ${batchId} is over, a newer one has begun` })
     if (refusal === 'ended') throw new SoaError('Broker_EOMReject_EndRequests', {})
-    this.#needs.throttle.add()
     this.touch()
   }
 

@@ -8,6 +8,7 @@ import type { RequestQueue } from './request-queue.ts'
 import type { SessionCounters } from './counters.ts'
 import type { Accepted, CustomWork } from './custom-work.ts'
 import type { Settler } from './settler.ts'
+import type { Throttle } from './throttle.ts'
 import { Appender } from './appender.ts'
 import { Signal } from './signal.ts'
 import type { SessionTrace } from './trace.ts'
@@ -23,6 +24,8 @@ export interface QueueNeeds {
   clock: Clock
   /** Undefined: traceMessages is 0. */
   trace?: SessionTrace | undefined
+  /** Interactive: told of what was taken and not read yet. */
+  throttle: Pick<Throttle, 'add' | 'remove'>
   /** A purged queue of the same client id, until its last row is gone from the store: its purge must not take rows of this one along. */
   predecessorGone?: Promise<void> | undefined
   /** Bytes of waiting requests that may stay in memory, all clients together. */
@@ -56,6 +59,8 @@ export class ClientQueue {
   #faults = 0
   #fetched = 0
   #outstanding = 0
+  /** Interactive: requests that were taken, less the responses that were acknowledged. */
+  #unread = 0
   #flushing: Promise<unknown> = Promise.resolve()
   /** A new batch is on its way: what the last one did not flush is being forgotten. */
   #starting: Promise<void> | undefined
@@ -180,6 +185,8 @@ export class ClientQueue {
     if (isDurable) this.#keepInMemory(request)
     else {
       this.#outstanding++
+      this.#unread++
+      this.#needs.throttle.add()
       this.#goes(request)
     }
     this.changed.tell()
@@ -435,6 +442,14 @@ export class ClientQueue {
     return this.#needs.store.read(this.key, from, count, maxBytes)
   }
 
+  /** So many responses have been delivered. */
+  acknowledged (count = 1): void {
+    const { throttle, isDurable } = this.#needs
+    if (isDurable) return
+    this.#unread -= count
+    throttle.remove(count)
+  }
+
   /** Interactive: delivered responses up to and with place `through` are freed. */
   release (through: number): Promise<void> {
     this.#released = Math.max(this.#released, through + 1)
@@ -462,6 +477,7 @@ export class ClientQueue {
     counters.purgedProcessed += this.#responses
     counters.purgedFaulted += this.#faults
     this.#uncommitted = []
+    this.acknowledged(this.#unread) // what nobody will read holds nobody up
     this.changed.tell()
   }
 

@@ -13,7 +13,7 @@ export interface PulledPage { responses: StoredResponse[], endOfMessages: boolea
 export interface ReaderNeeds {
   queue: Pick<ClientQueue, 'read' | 'release' | 'changed' | 'isAllProcessed' | 'responses'> & Partial<Pick<ClientQueue, 'released' | 'fetched' | 'handed'>>
   isDurable: boolean
-  throttle: Throttle
+  throttle: Pick<Throttle, 'remove'>
   clock: Clock
   /** Why this client is no more; undefined while it is there. */
   gone: () => SoaError | undefined

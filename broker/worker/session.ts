@@ -74,6 +74,8 @@ export class BrokerSession {
   readonly #custom: CustomWork | undefined
   readonly #settler: Settler
   readonly #throttle: Throttle
+  /** What late callers are told: to attach again, which raises it, or that it is over ([broker-behaviour] 1.1). */
+  #ending: SoaError
   readonly #clients = new Map<string, BrokerClient>()
   readonly #queues = new Map<string, ClientQueue>()
   readonly #purges: Purges
@@ -95,6 +97,7 @@ export class BrokerSession {
     this.#needs = needs
     this.counters = new SessionCounters(clock)
     this.sessionId = record.sessionId
+    this.#ending = new SoaError('Broker_BrokerSuspending', { sessionId: record.sessionId })
     this.isDurable = record.durable
     this.service = service
     this.#cache = { used: 0, max: settings.maxRequestCacheBytes }
@@ -248,7 +251,8 @@ export class BrokerSession {
     if (queue === undefined) {
       const { store, clock, log } = this.#needs
       queue = new ClientQueue({
-        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, custom: this.#custom, clock, trace: this.tracing.log, cache: this.#cache, log, predecessorGone: this.#purges.under(key),
+        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, custom: this.#custom, throttle: this.#throttle,
+        clock, trace: this.tracing.log, cache: this.#cache, log, predecessorGone: this.#purges.under(key),
       }, displayId, stored)
       this.#queues.set(key, queue)
     }
@@ -257,7 +261,7 @@ export class BrokerSession {
 
   /** The broker client of this id, made when it is first asked for. Refuses when the session is ending. */
   client (displayId: string): BrokerClient {
-    if (this.#life.state === 'Ending') throw new SoaError('Broker_BrokerSuspending', { sessionId: this.sessionId })
+    if (this.#life.state === 'Ending') throw this.#ending
     const known = this.#clients.get(displayId.toLowerCase())
     if (known !== undefined) { known.touch(); return known }
     const client = new BrokerClient({
@@ -346,7 +350,7 @@ export class BrokerSession {
     switch (this.#life.state) {
       case 'Canceled': return new SoaError('Session_ValidateJobFailed_JobCanceled', { sessionId: this.sessionId })
       case 'Failed': return new SoaError('Broker_SessionFailure', { sessionId: this.sessionId, why: this.#why })
-      case 'Ending': return new SoaError('Broker_BrokerSuspending', { sessionId: this.sessionId })
+      case 'Ending': return this.#ending
       default: return undefined
     }
   }
@@ -432,7 +436,8 @@ export class BrokerSession {
   /** Closing order ([broker-behaviour] 1.3): no new work, dispatchers, the job, then the queues. */
   async #stop (ending: 'destroyed' | 'suspended', graceMs = 0): Promise<void> {
     this.#disarm()
-    const gone = new SoaError(ending === 'destroyed' ? 'Broker_AlreadyClosed' : 'Broker_BrokerSuspending', { sessionId: this.sessionId })
+    if (ending === 'destroyed') this.#ending = new SoaError('Session_ValidateJobFailed_AlreadyFinished', { sessionId: this.sessionId })
+    const gone = this.#ending
     for (const request of this.#requests.drop()) request.isDropped = true
     await this.#pool.close(graceMs)
     await this.#settler.drained()
