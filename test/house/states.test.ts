@@ -3,6 +3,7 @@ import t from 'tap'
 import { asset } from '../../core/assets.ts'
 import { SESSION } from '../../broker/head/session.states.ts'
 import { BROKER_CLIENT } from '../../broker/worker/broker-client.states.ts'
+import { PROGRAM } from '../../broker/worker/custom-program.states.ts'
 import { TASK_REACTIONS } from '../../broker/worker/dispatcher-pool.ts'
 import { OUTCOMES, REPLIES } from '../../broker/worker/retry.ts'
 import { BROKER } from '../../broker/worker/session.states.ts'
@@ -16,6 +17,7 @@ const MACHINES: ReadonlyArray<readonly [title: string, file: string, table: Stat
   ['A session, as its record says', 'broker/head/session.states.ts', SESSION],
   ['The broker of a session', 'broker/worker/session.states.ts', BROKER],
   ['A broker client', 'broker/worker/broker-client.states.ts', BROKER_CLIENT],
+  ['The program of a custom broker', 'broker/worker/custom-program.states.ts', PROGRAM],
   ['A task on its node', 'node-manager/task.states.ts', TASK],
   ['What a node has done for a session', 'node-manager/preparation.states.ts', PREPARATION],
   ['What a net.tcp client sends', 'wire/framing/frames.states.ts', CLIENT_FRAMES],

@@ -57,7 +57,8 @@ export class HeldClock implements Clock {
 }
 
 /** The program, in a folder of its own that is gone when the test ends, registered as people register theirs, and started. */
-export async function openScript (t: Test, script: string, { settings, durable = true, env = process.env, element, clock = systemClock }: ProgramOptions = {}): Promise<CustomNeeds & { folder: string }> {
+export async function openScript (t: Test, script: string, options: ProgramOptions = {}): Promise<CustomNeeds & { folder: string }> {
+  const { settings, durable = true, env = process.env, element, clock = systemClock } = options
   const folder = mkdtempSync(join(tmpdir(), 'soa-program-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   writeFileSync(join(folder, 'program.mjs'), `${SERVER}\n${script}`)
