@@ -23,12 +23,13 @@ const { values } = parseArgs({ options: { messages: { type: 'string', default: '
 const messages = Number(values.messages)
 const rows = Number(values.rows)
 const page = { maxBytes: 4 * 1024 * 1024, signal: never, end: () => undefined }
-setMaxListeners(0, never) // whole batches wait for it
+setMaxListeners(0) // whole batches wait for one signal
 const body = Buffer.alloc(1024, '<x/>')
 
 /** CPU µs of this process per message. */
 async function round (traceMessages: number, store: MessageStore, durable: boolean): Promise<number> {
-  const { session, client } = await openSession({ clock: systemClock, durable, store, settings: { traceMessages, messageThrottleStartThreshold: 1e9, messageThrottleStopThreshold: 1e9, serviceRequestPrefetchCount: 15 } })
+  const settings = { traceMessages, messageThrottleStartThreshold: 1e9, messageThrottleStopThreshold: 1e9, serviceRequestPrefetchCount: 15 }
+  const { session, client } = await openSession({ clock: systemClock, durable, store, settings })
   const c = client()
   const start = process.cpuUsage()
   for (let n = 0; n < messages; n += 500) await Promise.all(Array.from({ length: 500 }, (_, i) => c.accept(request(n + i, { body }), 0, never)))

@@ -91,10 +91,11 @@ export class SoaError<N extends FaultName = FaultName> extends Error {
   /** In the row's order, as text: what travels in SessionFault's Context. */
   readonly context: readonly string[]
 
-  constructor (fault: N, values: Record<(typeof FAULTS)[N]['context'][number], string | number>, options?: ErrorOptions) {
+  /** @param options `hint`: more for people, behind the row's text */
+  constructor (fault: N, values: Record<(typeof FAULTS)[N]['context'][number], string | number>, options?: ErrorOptions & { hint?: string }) {
     const row: FaultRow = FAULTS[fault]
     const context = row.context.map(key => String((values as Record<string, unknown>)[key]))
-    super(row.text.replace(/\{(\d)\}/g, (_, i) => context[Number(i)] ?? '?'), options)
+    super(row.text.replace(/\{(\d)\}/g, (_, i) => context[Number(i)] ?? '?') + (options?.hint ?? ''), options)
     this.fault = fault
     this.context = context
   }

@@ -1,4 +1,5 @@
 import { SoaError } from '../core/errors.ts'
+import { didYouMean, nearNames } from '../core/near-names.ts'
 import { patiently } from './redis-call.ts'
 import { sharedKey } from './redis-keys.ts'
 import type { DirectoryNeeds } from './redis-sessions.ts'
@@ -29,12 +30,19 @@ export class RedisServiceRegistry implements ServiceRegistry {
     if (asked !== undefined) return asked
     const fields = await patiently(this.#needs, () => this.#needs.redis.hkeys(this.#key))
     const versions = fields.filter(field => field.startsWith(fieldOf(name))).map(field => field.slice(field.indexOf('/') + 1))
-    if (versions.length === 0) throw new SoaError('Service_NotFound', { serviceName: name })
-    if (version !== undefined) throw new SoaError('ServiceVersion_NotFound', { serviceName: name, version })
+    if (versions.length === 0) throw new SoaError('Service_NotFound', { serviceName: name }, { hint: await this.#hint(name, fields) })
+    if (version !== undefined) throw new SoaError('ServiceVersion_NotFound', { serviceName: name, version }, { hint: versionsHint(versions) })
     const highest = versions.filter(isVersion).sort(compareVersions).at(-1)
     const found = highest === undefined ? undefined : await this.#read(fieldOf(name, highest))
     if (found === undefined) throw new SoaError('Service_NotFound', { serviceName: name })
     return found
+  }
+
+  /** The names that are near, as they were registered. */
+  async #hint (name: string, fields: readonly string[]): Promise<string> {
+    const known = new Map(fields.map(field => [field.slice(0, field.indexOf('/')), field]))
+    const near = await Promise.all(nearNames(name, known.keys()).map(async key => (await this.#read(known.get(key) as string))?.name))
+    return didYouMean(near.filter(found => found !== undefined))
   }
 
   async list (): Promise<RegisteredService[]> {
@@ -50,6 +58,14 @@ export class RedisServiceRegistry implements ServiceRegistry {
 }
 
 const fieldOf = (name: string, version = ''): string => `${name.toLowerCase()}/${version.toLowerCase()}`
+const VERSIONS_NAMED = 5
+
+function versionsHint (versions: readonly string[]): string {
+  const named = [...versions].filter(version => version !== '').sort(compareVersions).reverse()
+  const said = [...named.slice(0, VERSIONS_NAMED), ...(named.length > VERSIONS_NAMED ? [`${named.length - VERSIONS_NAMED} more`] : []), ...(versions.includes('') ? ['one without a version'] : [])]
+  return `; it has ${said.length === 1 ? '' : `${said.slice(0, -1).join(', ')} and `}${said.at(-1) ?? ''}`
+}
+
 const compareText = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
 /** Two to four numbers, as .NET's Version reads them; 0.0 is none ([broker-behaviour] 6.10). */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { SessionView } from '../../broker/contract.ts'
 import { HeadApi } from '../head-api.ts'
+import { hostEnds } from '../host-ends.ts'
 import { facts, print, table, type Io } from '../io.ts'
 import { addSettings, nameAndValue, sessionSettingsHelp } from '../options.ts'
 import { wholeNumber } from './numbers.ts'
@@ -117,12 +118,8 @@ async function pages (api: HeadApi, query: { state?: string, service?: string, l
   return cursor === undefined ? { items } : { items, next: cursor }
 }
 
-const indented = (text: string): string[] => text.trimEnd().split('\n').map(line => `  ${line}`)
-
 function describe (session: Session): string[] {
   const { counters, endpoints, tasks = [], clients = [] } = session
-  // What never took a call is told by lastFailure, whose lines are not said twice.
-  const ends = tasks.flatMap(({ id, node, exit, at }) => exit === undefined || id === session.lastFailure?.taskId ? [] : [{ id, node, exit, at }])
   return [
     ...facts([
       ['session', session.sessionId],
@@ -141,8 +138,7 @@ function describe (session: Session): string[] {
       ['dead letters', counters === null || counters.deadLettered === 0 ? null : `${counters.deadLettered}${counters.replaying === 0 ? '' : `, ${counters.replaying} run again`}; soa dead-letter list ${session.sessionId}`]
     ]),
     ...(clients.length === 0 ? [] : ['', ...table(['CLIENT', 'STATE', 'REQUESTS', 'DONE', 'FAULTS'], clients.map(client => [client.clientId === '' ? '(default)' : visible(client.clientId), client.state, client.total, client.processed, client.faulted]))]),
-    ...(session.lastFailure === undefined ? [] : ['', `last failed host: ${session.lastFailure.why} on ${session.lastFailure.node}, ${session.lastFailure.at}`, ...indented(session.lastFailure.stderr)]),
-    ...ends.flatMap(({ id, node, exit, at }) => ['', `host of task ${id} on ${node} ended, ${at}: ${exit.why}`, ...(exit.stderr.trim() === '' ? [] : indented(exit.stderr))]),
+    ...hostEnds(session),
     ...(tasks.length === 0 ? [] : ['', ...table(['TASK', 'NODE', 'PID', 'STATE', 'CORES'], tasks.map(task => [task.id, task.node, task.pid ?? '', task.state, task.capacity]))])
   ]
 }

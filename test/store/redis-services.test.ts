@@ -34,6 +34,8 @@ t.test('services', { ...needsRedis }, async t => {
     await services.put(service('EchoTwo'))
     await t.rejects(services.get('Echo', '1.0'), fault('ServiceVersion_NotFound', ['Echo', '1.0']))
     await t.rejects(services.get('Ech'), fault('Service_NotFound'))
+    await t.rejects(services.get('echoo'), { message: 'no service echoo is registered; did you mean Echo or EchoTwo?', context: ['echoo'] } as object as Error)
+    await t.rejects(services.get('Echo', '1.0'), { message: /^service Echo has no version 1\.0; it has 2\.0$/ } as object as Error)
     await services.put(service('Odd', '0.0'))
     await t.rejects(services.get('Odd'), fault('Service_NotFound'), '0.0 is no version')
   })

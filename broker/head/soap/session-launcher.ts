@@ -1,4 +1,5 @@
 import { SoaError } from '../../../core/errors.ts'
+import { didYouMean, nearNames } from '../../../core/near-names.ts'
 import type { Logger } from '../../../core/log.ts'
 import type { AllSettings } from '../../../config/settings.ts'
 import type { ServiceRegistry } from '../../../store/service-registry.ts'
@@ -84,8 +85,9 @@ export function sessionLauncherOperations (needs: SessionLauncherNeeds): Operati
     TerminateV5: terminate,
     async GetServiceVersions (call) {
       const serviceName = String(call.fields.serviceName ?? '')
-      const found = (await services.list()).filter(({ name }) => name.toLowerCase() === serviceName.toLowerCase())
-      if (found.length === 0) throw new SoaError('Service_NotFound', { serviceName: serviceName.slice(0, 255) })
+      const all = await services.list()
+      const found = all.filter(({ name }) => name.toLowerCase() === serviceName.toLowerCase())
+      if (found.length === 0) throw new SoaError('Service_NotFound', { serviceName: serviceName.slice(0, 255) }, { hint: didYouMean(nearNames(serviceName, new Set(all.map(({ name }) => name)))) })
       return { GetServiceVersionsResult: found.map(({ version }) => toVersion(version)).filter(version => version !== undefined) }
     },
     async GetSOAConfiguration (call) { return { GetSOAConfigurationResult: configured(String(call.fields.key ?? '')) } },
