@@ -8,8 +8,7 @@ import type { Logger } from '../../core/log.ts'
 import type { HeadRecord, RedisHeadDirectory } from '../../store/redis-heads.ts'
 import type { WorkerDirectory, WorkerRecord } from '../../store/session-store.ts'
 import { dialPeer, join, type PeerSocket } from '../../transport/peer.ts'
-import { WorkerLink } from './worker-link.ts'
-import type { Worker } from './worker-pool.ts'
+import { WorkerLink, type Worker } from './worker-link.ts'
 
 export interface FarWorkersNeeds {
   heads: Pick<RedisHeadDirectory, 'list'>

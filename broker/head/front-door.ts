@@ -9,8 +9,7 @@ import { introduction } from '../../transport/introduction.ts'
 import { pass } from '../../transport/pass.ts'
 import { asSoaError, toProblem } from '../problem.ts'
 import type { SessionRaising } from './session-raising.ts'
-import { isUnknownThere } from './worker-link.ts'
-import type { Worker } from './worker-pool.ts'
+import { isUnknownThere, type Worker } from './worker-link.ts'
 
 export interface FrontDoorNeeds {
   raising: Pick<SessionRaising, 'locate' | 'mend'>

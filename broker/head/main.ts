@@ -235,7 +235,8 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
           checks: [
             { name: 'redis', run: () => probeWrites(redis).then(() => undefined, (error: Error) => `it takes no writes: ${error.message}`) },
             { name: 'placement', run: async () => { const ms = await placementStore.sinceSweepMs(); return ms > SWEEP_LATE_MS ? `no sweep for ${ms} ms` : undefined } },
-            { name: 'workers', run: () => pool.trouble }
+            { name: 'workers', run: () => pool.trouble },
+            { name: 'draining', run: () => membership.isDraining ? 'this head takes no new sessions (soa heads resume)' : undefined }
           ]
         })
         metricsRoute(app, { sessions, pool, nodes: placementStore, clock, log: room('metrics') })

@@ -15,8 +15,8 @@ import type { SessionPools } from './session-pools.ts'
 import { sessionRecord, type SessionRequest } from './session-request.ts'
 import { after, canBeRaised, statesWith } from './session.states.ts'
 import { Gate, type Turns } from './turns.ts'
-import { isUnknownThere, isUnreachable } from './worker-link.ts'
-import type { Worker, WorkerPool } from './worker-pool.ts'
+import { isUnknownThere, isUnreachable, type Worker } from './worker-link.ts'
+import type { WorkerPool } from './worker-pool.ts'
 
 export interface LauncherNeeds {
   sessions: SessionStore

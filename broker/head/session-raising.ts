@@ -7,8 +7,8 @@ import type { LastWords, SessionView } from '../contract.ts'
 import type { Membership } from './membership.ts'
 import { after, canBeRaised, statesWith, whyNotServed } from './session.states.ts'
 import { Shared, type Turns } from './turns.ts'
-import { isServedThere, isUnknownThere, isUnreachable } from './worker-link.ts'
-import type { Worker, WorkerPool } from './worker-pool.ts'
+import { isServedThere, isUnknownThere, isUnreachable, type Worker } from './worker-link.ts'
+import type { WorkerPool } from './worker-pool.ts'
 
 export interface RaisingNeeds {
   sessions: SessionStore

@@ -13,6 +13,19 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 /** An answer that is passed on as it comes: events, NDJSON. */
 export interface Passed { status: number, headers: IncomingHttpHeaders, body: Readable }
 
+/** A broker worker that this head can reach. */
+export interface Worker {
+  readonly id: string
+  readonly pid: number
+  /** Unix socket where SOAP over HTTP is served. */
+  readonly socket: string
+  /** Unix socket where SOAP over net.tcp is served. */
+  readonly netTcp?: string | undefined
+  readonly link: WorkerLink
+  /** On another machine (far-workers.ts): that it cannot be reached from here does not mean that it is gone. */
+  readonly isFar?: true
+}
+
 /**
  * One worker's control socket (broker/contract.ts). Refusals of the worker are thrown as `Refusal`; a worker that cannot be reached, or does not
  * answer in time, shows as undici's or the system's error, which `isUnreachable` knows.

@@ -8,21 +8,8 @@ import type { LastWords } from '../contract.ts'
 import { takeLastWords } from './last-words.ts'
 import { removeStaleSockets } from './stale-sockets.ts'
 import type { PeerSocket } from '../../transport/peer.ts'
-import { isUnreachable, WorkerLink } from './worker-link.ts'
+import { isUnreachable, WorkerLink, type Worker } from './worker-link.ts'
 import { isOfMachine, isWorkerAlive, killWorker, newWorker, type StartedWorker } from './worker-process.ts'
-
-/** A broker worker that this head can reach. */
-export interface Worker {
-  readonly id: string
-  readonly pid: number
-  /** Unix socket where SOAP over HTTP is served. */
-  readonly socket: string
-  /** Unix socket where SOAP over net.tcp is served. */
-  readonly netTcp?: string | undefined
-  readonly link: WorkerLink
-  /** On another machine (far-workers.ts): that it cannot be reached from here does not mean that it is gone. */
-  readonly isFar?: true
-}
 
 export interface WorkerPoolNeeds {
   directory: WorkerDirectory

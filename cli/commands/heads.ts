@@ -10,6 +10,7 @@ interface Target { head?: string, json?: boolean, force?: boolean }
 /** `soa head` runs one; `soa heads` looks at all of them. */
 export function headsCommands (program: Command, io: Io): void {
   const heads = program.command('heads').description('look at the heads of the cluster, take one out of service and back')
+    .addHelpText('after', '\nExamples:\n  soa heads list\n  soa heads drain grid1-4711-a0b1')
   const api = (options: Target): HeadApi => new HeadApi(options.head ?? io.env.SOA_HEAD ?? 'http://127.0.0.1:8080', io.signal)
   const describe = (all: HeadView[]): string[] => table(['HEAD', 'STATE', 'MACHINE', 'PID', 'SESSIONS', 'HTTP', 'NET.TCP', 'SINCE'],
     all.map(one => [one.id, one.state, one.machine, one.pid, one.sessions, one.http, one.netTcp ?? '', one.startedAt]))

@@ -94,7 +94,7 @@ t.test('rest: what nobody serves has null where only its broker would know', asy
 t.test('rest: bad bodies are refused by the name of the field', async t => {
   const app = await server(t)
   const rows: Array<[payload: string | object, RegExp, string | undefined]> = [
-    [{ service: 'X', minUnit: 1 }, /minUnit is not known here; known are service, version, durable, minUnits/, 'minUnit'],
+    [{ service: 'X', minUnit: 1 }, /minUnit is not known here; known are service, version, durable, pool, shared, minUnits/, 'minUnit'],
     [{ durable: true }, /service is missing/, 'service'],
     [{ service: 7 }, /service must be string/, 'service'],
     [{ service: 'X', durable: 'yes' }, /durable must be boolean/, 'durable'],
@@ -212,10 +212,10 @@ t.test('rest: the OpenAPI document is printed from the routes that run', async t
   interface Operation { operationId?: string, requestBody?: { content: Record<string, { schema: { properties: object } }> } }
   t.match(document.openapi, /^3\./)
   t.strictSame(Object.entries(document.paths).flatMap(([path, methods]) => Object.keys(methods).map(method => `${method} ${path}`)).sort(), [
-    'delete /api/v1/sessions/{id}', 'delete /api/v1/sessions/{id}/clients/{client}', 'get /api/v1/heads', 'get /api/v1/nodes', 'get /api/v1/services', 'get /api/v1/services/{name}', 'get /api/v1/sessions',
-    'get /api/v1/sessions/{id}', 'get /api/v1/sessions/{id}/clients', 'get /api/v1/sessions/{id}/clients/{client}/responses', 'get /api/v1/sessions/{id}/events', 'get /api/v1/sessions/{id}/tasks',
+    'delete /api/v1/sessions/{id}', 'delete /api/v1/sessions/{id}/clients/{client}', 'delete /api/v1/sessions/{id}/dead-letters/{letter}', 'get /api/v1/heads', 'get /api/v1/nodes', 'get /api/v1/services', 'get /api/v1/services/{name}', 'get /api/v1/sessions',
+    'get /api/v1/sessions/{id}', 'get /api/v1/sessions/{id}/clients', 'get /api/v1/sessions/{id}/clients/{client}/responses', 'get /api/v1/sessions/{id}/dead-letters', 'get /api/v1/sessions/{id}/dead-letters/{letter}', 'get /api/v1/sessions/{id}/events', 'get /api/v1/sessions/{id}/tasks',
     'get /api/v1/settings', 'post /api/v1/heads/{id}/drain', 'post /api/v1/heads/{id}/resume', 'post /api/v1/nodes/{id}/drain', 'post /api/v1/nodes/{id}/resume', 'post /api/v1/sessions', 'post /api/v1/sessions/{id}/cancel',
-    'post /api/v1/sessions/{id}/clients/{client}/end', 'post /api/v1/sessions/{id}/clients/{client}/flush', 'post /api/v1/sessions/{id}/clients/{client}/requests', 'put /api/v1/services/{name}'
+    'post /api/v1/sessions/{id}/clients/{client}/end', 'post /api/v1/sessions/{id}/clients/{client}/flush', 'post /api/v1/sessions/{id}/clients/{client}/requests', 'post /api/v1/sessions/{id}/dead-letters/{letter}/replay', 'put /api/v1/services/{name}'
   ])
   const operations = Object.values(document.paths).flatMap(methods => Object.values(methods) as Operation[])
   const names = operations.map(({ operationId }) => operationId)

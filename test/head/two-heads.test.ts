@@ -55,6 +55,7 @@ t.test('draining a head: no new sessions, those that run go on, and by force the
   t.match(await call(alpha, 'POST', `heads/${id}/drain`), { status: 200, body: { id, state: 'Draining', secret: undefined } })
   t.match(await call(alpha, 'POST', 'sessions', { service: 'CcpEchoSvc' }), { status: 503, body: { name: 'Broker_BrokerIsOffline' } })
   t.match(await post(alpha, interactive.sessionId as string), /1 bytes/, 'what runs goes on')
+  t.match(await call(alpha, 'GET', '/readyz'), { status: 503, body: { checks: { draining: { why: /takes no new sessions/ } } } }, 'for whoever spreads new sessions over heads')
   t.match(await call(alpha, 'POST', `heads/${id}/resume`), { status: 200, body: { state: 'Online' } })
   const another = await open(alpha)
   t.match(another, { state: 'Running' })

@@ -2,8 +2,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify'
 import { SoaError } from '../../../core/errors.ts'
 import type { SessionRaising } from '../session-raising.ts'
-import { isUnreachable, type Passed } from '../worker-link.ts'
-import type { Worker } from '../worker-pool.ts'
+import { isUnreachable, type Passed, type Worker } from '../worker-link.ts'
 import { sessionIdOf } from './sessions.ts'
 
 export type OfSession = { Params: { id: string } }
