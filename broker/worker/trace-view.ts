@@ -11,6 +11,7 @@ export interface Known {
   /** Of a request without a row: whether it may run, and since when. */
   readonly isQueued: boolean
   readonly queuedAt: number | undefined
+  readonly delivery?: { readonly at: number, readonly times: number } | undefined
 }
 
 export function stateOf ({ row, head, isQueued }: Known): MessageState {
@@ -47,13 +48,13 @@ export function lineOf (known: Known): TraceLine {
     taskId: last?.place.taskId ?? facts?.taskId ?? facts?.failed?.at(-1)?.taskId,
     node: last?.place.node ?? facts?.node ?? facts?.failed?.at(-1)?.node,
     outcome: row?.runs.findLast(run => run.outcome !== undefined)?.outcome ?? facts?.failed?.at(-1)?.outcome,
-    isDelivered: row?.answeredAt === undefined ? undefined : row.seq === 0 || row.deliveries > 0,
+    isDelivered: row?.answeredAt === undefined ? undefined : row.seq === 0 || known.delivery !== undefined,
   }
 }
 
 export function messageOf (known: Known): MessageTrace {
   const { row } = known
-  const steps = row === undefined ? storedSteps(known) : rowSteps(row)
+  const steps = row === undefined ? storedSteps(known) : rowSteps(row, known.delivery)
   let last: number | undefined
   for (const step of steps) {
     if (step.at === null) continue
@@ -64,7 +65,7 @@ export function messageOf (known: Known): MessageTrace {
   return { ...lineOf(known), from: row === undefined ? 'store' : 'memory', steps }
 }
 
-function rowSteps (row: TraceRow): TraceStep[] {
+function rowSteps (row: TraceRow, delivery: Known['delivery']): TraceStep[] {
   const ends: TraceStep[] = row.runs.flatMap(({ place: { taskId, node, address }, nth, at, endedAt, outcome, why, action }) => {
     const run: TraceStep = { step: 'dispatched', at: isoTime(at), try: nth, taskId, node, address }
     if (endedAt === undefined) return [run]
@@ -76,7 +77,7 @@ function rowSteps (row: TraceRow): TraceStep[] {
   ends.sort((a, b) => Date.parse(a.at as string) - Date.parse(b.at as string))
   return [
     ...step('received', row.receivedAt), ...step('queued', row.queuedAt), ...ends, ...step('answered', row.answeredAt),
-    ...step('delivered', row.deliveredAt).map(delivered => ({ ...delivered, times: row.deliveries })),
+    ...step('delivered', delivery?.at).map(delivered => ({ ...delivered, times: delivery?.times })),
   ]
 }
 

@@ -45,9 +45,12 @@ export interface TraceRow {
   answeredAt?: number
   /** Place among the client's responses. */
   at?: number
-  deliveredAt?: number
-  deliveries: number
+  /** Its client was purged. */
+  isGone: boolean
 }
+
+/** Responses from one place through another that were handed to a reader. */
+interface Page { readonly from: number, through: number, readonly at: number }
 
 const RUNS_KEPT = 20
 const FLUSHES_KEPT = 1000
@@ -65,8 +68,8 @@ export class SessionTrace {
   /** A ring: `#next` is the oldest one once it is full. */
   readonly #ring: TraceRow[] = []
   #next = 0
-  /** By client, then by seq. */
-  readonly #rows = new Map<string, Map<number, TraceRow>>()
+  /** By client, the places of each page that a reader got, as they lay side by side. */
+  readonly #pages = new Map<string, Page[]>()
   readonly #places = new Map<string, RunPlace>()
   /** By client, the latest flushes: everything up to `seq` may run since then. */
   readonly #flushes = new Map<string, Array<{ seq: number, at: number }>>()
@@ -153,37 +156,49 @@ export class SessionTrace {
     row.answeredAt = this.#clock.now()
     row.isFault = isFault // a custom broker may have changed it
     row.at = at
-    if (this.#lingering.delete(row)) this.#drop(row)
+    if (this.#lingering.delete(row)) this.forgotten++
   }
 
   /** These were handed to a reader. */
   delivered (clientKey: string, responses: readonly StoredResponse[]): void {
-    const rows = this.#rows.get(clientKey)
-    if (rows === undefined || rows.size === 0) return
-    const now = this.#clock.now()
-    for (const { seq } of responses) {
-      const row = rows.get(seq)
-      if (row === undefined) continue
-      row.deliveredAt ??= now
-      row.deliveries++
+    if (responses.length === 0) return
+    const now = this.now
+    let pages = this.#pages.get(clientKey)
+    if (pages === undefined) this.#pages.set(clientKey, pages = [])
+    let last: Page | undefined
+    for (const { at } of responses) {
+      if (last?.through === at - 1) last.through = at
+      else pages.push(last = { from: at, through: at, at: now })
     }
+    if (pages.length > 2 * this.most) pages.splice(0, pages.length - this.most)
+  }
+
+  /** When a reader first got the response at this place, and how often; undefined: never, or that is forgotten. */
+  deliveryOf ({ clientKey, at }: TraceRow): { at: number, times: number } | undefined {
+    if (at === undefined) return undefined
+    const pages = this.#pages.get(clientKey)?.filter(({ from, through }) => from <= at && at <= through) ?? []
+    return pages[0] === undefined ? undefined : { at: pages[0].at, times: pages.length }
   }
 
   /** The client was purged. */
   forget (clientKey: string): void {
-    this.#rows.delete(clientKey)
+    for (const row of this.rows()) if (row.clientKey === clientKey && row.seq !== 0) row.isGone = true
+    this.#pages.delete(clientKey)
     this.#flushes.delete(clientKey)
     for (const row of this.#lingering) if (row.clientKey === clientKey) this.#lingering.delete(row)
   }
 
-  find (clientKey: string, seq: number): TraceRow | undefined { return this.#rows.get(clientKey)?.get(seq) }
+  find (clientKey: string, seq: number): TraceRow | undefined {
+    for (const row of this.rows()) if (row.seq === seq && row.clientKey === clientKey) return row
+    return undefined
+  }
 
   /** Latest first run first. */
   * rows (): Generator<TraceRow> {
     const { length } = this.#ring
     for (let i = 1; i <= length; i++) {
       const row = this.#ring[(this.#next - i + length) % length] as TraceRow
-      if (row.seq === 0 || this.find(row.clientKey, row.seq) === row) yield row
+      if (!row.isGone) yield row
     }
     yield * this.#lingering
   }
@@ -191,32 +206,20 @@ export class SessionTrace {
   #rowOf (request: BrokerRequest): TraceRow | undefined {
     const { clientKey, seq, envelope, receivedAt, queuedAt } = request
     if (seq !== 0 && !this.#isKept(request)) return undefined // purged before its first run
-    const known = seq === 0 ? undefined : this.find(clientKey, seq)
-    if (known !== undefined) return known // a dead letter that runs again
-    const row: TraceRow = { clientKey, seq, messageId: envelope?.messageId ?? '', action: envelope?.action ?? '', receivedAt, queuedAt, runs: [], tries: 0, isFault: false, isGivenUp: false, deliveries: 0 }
+    const known = request.replayOf === undefined ? undefined : this.find(clientKey, seq)
+    if (known !== undefined) return known
+    const row: TraceRow = { clientKey, seq, messageId: envelope?.messageId ?? '', action: envelope?.action ?? '', receivedAt, queuedAt, runs: [], tries: 0, isFault: false, isGivenUp: false, isGone: false }
     this.#keep(row)
     return row
   }
 
   #keep (row: TraceRow): void {
-    if (row.seq !== 0) {
-      const rows = this.#rows.get(row.clientKey)
-      if (rows === undefined) this.#rows.set(row.clientKey, new Map([[row.seq, row]]))
-      else rows.set(row.seq, row)
-    }
     if (this.#ring.length < this.most) { this.#ring.push(row); return }
     const oldest = this.#ring[this.#next] as TraceRow
     this.#ring[this.#next] = row
     this.#next = (this.#next + 1) % this.most
-    if (oldest.seq !== 0 && oldest.answeredAt === undefined && this.find(oldest.clientKey, oldest.seq) === oldest) this.#lingering.add(oldest)
-    else this.#drop(oldest)
-  }
-
-  #drop (row: TraceRow): void {
-    this.forgotten++
-    const rows = this.#rows.get(row.clientKey)
-    if (rows?.get(row.seq) === row) rows.delete(row.seq)
-    if (rows?.size === 0) this.#rows.delete(row.clientKey)
+    if (oldest.seq !== 0 && oldest.answeredAt === undefined && !oldest.isGone) this.#lingering.add(oldest)
+    else this.forgotten++
   }
 }
 

@@ -22,6 +22,8 @@ interface Needs {
   clock: Clock
 }
 
+type Rows = ReadonlyMap<string, TraceRow>
+
 const STATES: readonly MessageState[] = ['received', 'waiting', 'running', 'answered', 'faulted']
 const MOST_LISTED = 1000
 const MOST_TEXT = 10_000
@@ -70,16 +72,23 @@ export class Tracing {
   }
 
   async #items (wanted: Wanted, clients: readonly string[], options: Extent): Promise<Pick<TraceAnswer, 'items' | 'looked' | 'next'>> {
-    const { hits, looked, next } = await search(this.#needs.store, clients, wanted, hit => wanted.state === undefined || stateOf(this.#known(hit)) === wanted.state, options)
-    return { items: hits.map(hit => lineOf(this.#known(hit))), looked, next }
+    let rows = this.#index()
+    const { hits, looked, next } = await search(this.#needs.store, clients, wanted, hit => wanted.state === undefined || stateOf(this.#known(hit, rows)) === wanted.state, options)
+    rows = this.#index() // as they are now, for what was found
+    return { items: hits.map(hit => lineOf(this.#known(hit, rows))), looked, next }
   }
 
-  #known ({ clientKey, head }: Hit): Known {
+  /** Rows by seq and client, for the hits of one answer. */
+  #index (): Rows { return new Map(Array.from(this.log?.rows() ?? [], row => [`${row.seq} ${row.clientKey}`, row])) }
+
+  #known ({ clientKey, head }: Hit, rows: Rows): Known {
     const { queues, isDurable } = this.#needs
     const queue = queues.get(clientKey)
+    const row = rows.get(`${head.seq} ${clientKey}`)
     return {
       clientId: queue?.displayId ?? clientKey,
-      row: this.log?.find(clientKey, head.seq),
+      row,
+      delivery: row && this.log?.deliveryOf(row),
       head,
       isQueued: !isDurable || head.seq <= (queue?.committedSeq ?? 0),
       queuedAt: this.log?.flushedAt(clientKey, head.seq),
@@ -92,7 +101,7 @@ export class Tracing {
     const { clientKey, seq, at } = row
     const of = at === undefined ? 'requests' as const : 'responses' as const
     const head = seq === 0 ? undefined : (await store.scan(clientKey, of, (at ?? seq) + 1, 1, {})).items.find(item => item.seq === seq)
-    return { clientId: queues.get(clientKey)?.displayId ?? clientKey, row, head, isQueued: true, queuedAt: undefined }
+    return { clientId: queues.get(clientKey)?.displayId ?? clientKey, row, head, isQueued: true, queuedAt: undefined, delivery: this.log?.deliveryOf(row) }
   }
 
   /** The message whose id this is, or begins so. A whole id that this broker has traced is looked up nowhere else. */
@@ -103,9 +112,10 @@ export class Tracing {
     const isWhole = (messageId: string): boolean => messageId === id || withoutScheme(messageId) === wanted
     const whole = rows.filter(({ messageId }) => isWhole(messageId))
     if (whole.length === 1) return await this.#withHead(whole[0] as TraceRow)
-    const isNew = ({ clientKey, head }: Hit): boolean => this.log?.find(clientKey, head.seq) === undefined
+    const known = this.#index()
+    const isNew = ({ clientKey, head }: Hit): boolean => !known.has(`${head.seq} ${clientKey}`)
     const { hits } = wanted === '' ? { hits: [] } : await search(store, clients, { messageId: wanted }, isNew, { limit: NAMED + 1, most: Infinity, signal })
-    const found = [...rows.map(row => ({ messageId: row.messageId, known: () => this.#withHead(row) })), ...hits.map(hit => ({ messageId: hit.head.messageId, known: async () => this.#known(hit) }))]
+    const found = [...rows.map(row => ({ messageId: row.messageId, known: () => this.#withHead(row) })), ...hits.map(hit => ({ messageId: hit.head.messageId, known: async () => this.#known(hit, known) }))]
     const exact = found.filter(({ messageId }) => isWhole(messageId))
     const [only, ...others] = exact.length > 0 ? exact : found
     if (only === undefined) throw new SoaError('noMessage', { sessionId, messageId: id.slice(0, 200) })
@@ -128,8 +138,8 @@ export class Tracing {
     if (rows.length === 0) {
       const clients = [...queues.keys()]
       const [answered, faults] = await Promise.all((['answered', 'faulted'] as const).map(state => search(store, clients, { state }, () => true, { limit, signal }))) as [Hits, Hits]
-      const all = answered.hits.map(hit => lineOf(this.#known(hit)))
-      return { summary, latest: all, slowest: [...all].sort((a, b) => (b.totalMs ?? 0) - (a.totalMs ?? 0)), failed: faults.hits.map(hit => lineOf(this.#known(hit))) }
+      const all = answered.hits.map(hit => lineOf(this.#known(hit, new Map())))
+      return { summary, latest: all, slowest: [...all].sort((a, b) => (b.totalMs ?? 0) - (a.totalMs ?? 0)), failed: faults.hits.map(hit => lineOf(this.#known(hit, new Map()))) }
     }
     const now = clock.now()
     const took = ({ receivedAt, queuedAt, runs, answeredAt }: TraceRow): number => (answeredAt ?? now) - (queuedAt ?? receivedAt ?? runs[0]?.at ?? now)
