@@ -26,6 +26,6 @@ gaps = table.concat(gaps, ',')
 if #gone == 0 and gaps == (client[3] or '') then return tonumber(redis.call('HGET', KEYS[1], 'writes') or 0) end
 inPieces('HDEL', KEYS[3], gone, 4000)
 redis.call('HSET', KEYS[2], 'gaps', gaps)
-redis.call('HINCRBY', KEYS[2], 'bytes', -freed)
-redis.call('HINCRBY', KEYS[1], 'bytes', -freed)
+redis.call('HINCRBY', KEYS[2], 'bytes', 0 - freed)
+redis.call('HINCRBY', KEYS[1], 'bytes', 0 - freed)
 return moved(KEYS[1])

@@ -20,7 +20,7 @@ local freed = tonumber(client[3] or 0)
 for _, member in ipairs(redis.call('ZRANGE', KEYS[6], 0, -1)) do
   if string.match(member, '^%d+ %d+ %l (.*)$') == ARGV[2] then freed = freed + dropLetter(KEYS[6], KEYS[7], member) end
 end
-redis.call('HINCRBY', KEYS[1], 'bytes', -freed)
+redis.call('HINCRBY', KEYS[1], 'bytes', 0 - freed)
 redis.call('UNLINK', KEYS[3], KEYS[4], KEYS[5])
 redis.call('SREM', KEYS[2], ARGV[2])
 return moved(KEYS[1])

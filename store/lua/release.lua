@@ -20,6 +20,6 @@ for at = from, last do
 end
 inPieces('HDEL', KEYS[3], gone, 4000)
 redis.call('HSET', KEYS[2], 'released', last + 1)
-redis.call('HINCRBY', KEYS[2], 'bytes', -freed)
-redis.call('HINCRBY', KEYS[1], 'bytes', -freed)
+redis.call('HINCRBY', KEYS[2], 'bytes', 0 - freed)
+redis.call('HINCRBY', KEYS[1], 'bytes', 0 - freed)
 return { moved(KEYS[1]), last < through and 1 or 0 }
