@@ -25,7 +25,7 @@ export interface QueueNeeds {
   /** Undefined: traceMessages is 0. */
   trace?: SessionTrace | undefined
   /** Interactive: told of what was taken and not read yet. */
-  throttle: Pick<Throttle, 'add' | 'remove'>
+  throttle: Throttle
   /** A purged queue of the same client id, until its last row is gone from the store: its purge must not take rows of this one along. */
   predecessorGone?: Promise<void> | undefined
   /** Bytes of waiting requests that may stay in memory, all clients together. */
@@ -468,6 +468,8 @@ export class ClientQueue {
       if (!isDurable) this.#uncommitted = [] // outstanding has them
       this.changed.tell()
     }
+    await this.#needs.predecessorGone
+    await this.#starting?.catch(() => undefined)
     await this.#committing
     await this.#appender.settled()
     // Behind the purge they would answer requests of the next client of this id.
