@@ -1,5 +1,6 @@
 import { tcpCaller } from '../transport/tcp/caller.ts'
 import { Callers } from './callers.ts'
+import { framingFault } from '../wire/framing/faults.ts'
 import { BrokenError, ConnectionError } from './errors.ts'
 import { READ_LIMITS } from './fault.ts'
 import type { Transport } from './transport.ts'
@@ -29,6 +30,10 @@ export function netTcpTransport (address: string, stillThere: (error: Error, sig
         case 'aborted': case 'timedOut': throw signal.reason
         case 'badReply': throw new ConnectionError(`${operation}: ${result.error.message}`, {}, { cause: result.error })
         case 'unreachable': case 'broken':
+          // An answer, and the same again would get the same: which message it was a framing fault cannot say, nor the limit.
+          if (framingFault(result.error) === 'MaxMessageSizeExceededFault') {
+            throw new ConnectionError(`${operation}: one of the messages on this connection is larger than the session's maxMessageSize; this one has a body of ${body.length} characters`, {}, { cause: result.error })
+          }
           if (result.outcome === 'unreachable') await stillThere(result.error, signal)
           throw new BrokenError(operation, result.error)
       }

@@ -120,7 +120,7 @@ export class DispatcherPool {
 
   #react (task: TaskInfo): void {
     const reaction = TASK_REACTIONS[task.state]
-    if (this.#stop.signal.aborted) return
+    if (this.#stop.signal.aborted) { this.#showEnding(task); return }
     if (reaction.does === 'remove') {
       const entry = this.#entries.get(task.id)
       const isNews = !this.#ended.has(task.id)
@@ -261,6 +261,12 @@ export class DispatcherPool {
       log.warn({ taskId, node: task.node }, 'a host that was to exit still runs: it gets requests again')
       this.#add(now)
     }, () => undefined)
+  }
+
+  /** Nothing is given out any more, and how the tasks end is still shown. */
+  #showEnding (task: TaskInfo): void {
+    if (TASK_REACTIONS[task.state].does === 'remove') this.#tasks.delete(task.id)
+    else if (this.#tasks.has(task.id)) this.#tasks.set(task.id, task)
   }
 
   #show (task: TaskInfo): void {
