@@ -4,6 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { endWithin } from '../../cli/run-head.ts'
 import { version } from '../../cli/version.ts'
+import { SessionCounters } from '../../broker/worker/counters.ts'
 import { asset } from '../../core/assets.ts'
 import { ManualClock } from '../clock.ts'
 import { needsRedis, startRedis } from '../redis-server.ts'
@@ -16,7 +17,7 @@ const session = {
   state: 'Running',
   brokerPid: 4711,
   endpoints: { http: 'http://127.0.0.1:8080/1730412/Http', netTcp: null },
-  counters: { total: 2000, processed: 1200, processing: 8, faulted: 3 },
+  counters: { ...new SessionCounters().view(), total: 2000, processed: 1200, processing: 8, faulted: 3, queued: 792, outstanding: 800, deadLettered: 2 },
   clients: [{ clientId: '', state: 'EndRequests', total: 2000, processed: 1200, faulted: 3 }],
   tasks: [{ id: '3', node: 'n1', pid: 4720, state: 'Running', capacity: 1 }],
   bytes: 1048576
@@ -31,14 +32,14 @@ async function head (t: { teardown: (end: () => Promise<void>) => unknown }, sta
 }
 
 t.test('cli: --help is there for every command, with an example', async t => {
-  const commands = ['', 'up', 'head', 'node', 'node list', 'node drain', 'node resume', 'heads', 'heads list', 'heads drain', 'heads resume', 'service', 'service add', 'service check', 'service list', 'service types', 'session', 'session create', 'session list', 'session show', 'session cancel', 'session close', 'settings', 'faults', 'wire decode', 'doctor']
+  const commands = ['', 'up', 'head', 'node', 'node list', 'node drain', 'node resume', 'heads', 'heads list', 'heads drain', 'heads resume', 'service', 'service add', 'service check', 'service list', 'service types', 'session', 'session create', 'session list', 'session show', 'session cancel', 'session close', 'dead-letter', 'dead-letter list', 'dead-letter show', 'dead-letter replay', 'dead-letter remove', 'settings', 'faults', 'wire decode', 'doctor']
   for (const command of commands) {
     const { code, out, err } = await run([...command.split(' ').filter(word => word !== ''), '--help'])
     t.strictSame([code, err], [0, ''], command)
     t.match(out, 'Usage: soa', command)
     t.notMatch(out, /default: [{[]/, `${command}: no empty default`)
     t.ok(out.split('\n').every(line => line.length <= 120), `${command} fits 120 columns`)
-    if (!['service', 'session'].includes(command)) t.match(out, /Examples?:\n/, `${command} has an example`)
+    if (!['service', 'session', 'dead-letter'].includes(command)) t.match(out, /Examples?:\n/, `${command} has an example`)
   }
   t.strictSame(await run(['--version']), { code: 0, out: `${version()}\n`, err: '' })
 })
