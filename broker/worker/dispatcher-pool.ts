@@ -33,6 +33,22 @@ const EXIT_SLACK_MS = 1000
 
 interface Entry { dispatcher: Dispatcher, task: TaskInfo, isDraining: boolean, disarm: () => void, ended: Promise<void> }
 
+/** Of the service and the session's settings. */
+export interface PoolLimits {
+  /** 0: as many as the task has cores. */
+  maxConcurrentCalls: number
+  prefetch: number
+  operationTimeoutMs: number
+  resendLimit: number
+  /** maxUncountedTries; 0: no limit. */
+  maxUncounted?: number
+  initializationTimeoutMs: number
+  taskFateTimeoutMs: number
+  cancelGraceMs: number
+  /** How long an instance that cannot be reached is left alone. */
+  retryPeriodMs: number
+}
+
 interface Needs {
   desk: Desk
   connect: (task: TaskInfo, slots: number) => SoapCaller
@@ -43,20 +59,7 @@ interface Needs {
   replyActionOf?: (action: string) => string | undefined
   /** It says that there is none. */
   isOneWay?: (action: string) => boolean
-  limits: {
-    /** 0: as many as the task has cores. */
-    maxConcurrentCalls: number
-    prefetch: number
-    operationTimeoutMs: number
-    resendLimit: number
-    /** maxUncountedTries; 0: no limit. */
-    maxUncounted?: number
-    initializationTimeoutMs: number
-    taskFateTimeoutMs: number
-    cancelGraceMs: number
-    /** How long an instance that cannot be reached is left alone. */
-    retryPeriodMs: number
-  }
+  limits: PoolLimits
   clock: Clock
   /** Tells a host to end by itself (IHpcServiceHost.Exit). False: it does not take that. */
   exit: (task: TaskInfo) => Promise<boolean>

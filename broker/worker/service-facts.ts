@@ -1,6 +1,7 @@
 import type { RegisteredService } from '../../store/service-registry.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { Envelope, QName } from '../../wire/soap/envelope.ts'
+import type { PoolLimits } from './dispatcher-pool.ts'
 
 /** What a broker knows of an operation of the service, from its WSDL. */
 export interface ServiceOperation { readonly name: string, readonly action: string, readonly inputElement: QName | undefined, readonly oneWay: boolean, readonly replyAction?: string | undefined }
@@ -38,4 +39,20 @@ export class ServiceFacts {
   replyActionOf (action: string): string | undefined { return this.#byAction.get(action)?.replyAction }
 
   isOneWay (action: string): boolean { return this.#byAction.get(action)?.oneWay ?? false }
+
+  /** What a dispatcher has to keep to. */
+  dispatchLimits (taskFateTimeoutMs: number): PoolLimits {
+    const { settings } = this
+    return {
+      maxConcurrentCalls: this.maxConcurrentCalls,
+      prefetch: settings.serviceRequestPrefetchCount,
+      operationTimeoutMs: settings.serviceOperationTimeout,
+      resendLimit: settings.messageResendLimit,
+      maxUncounted: settings.maxUncountedTries,
+      initializationTimeoutMs: settings.serviceInitializationTimeout,
+      taskFateTimeoutMs,
+      cancelGraceMs: settings.taskCancelGracePeriod,
+      retryPeriodMs: settings.endpointNotFoundRetryPeriod,
+    }
+  }
 }

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { SoaError, isSoaError } from '../../core/errors.ts'
 import { machine, type Machine } from '../../core/machine.ts'
-import { sleep, within, type Clock } from '../../core/clock.ts'
+import { sleep, type Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
-import type { MessageStore, StoredClient } from '../../store/message-store.ts'
+import type { MessageStore } from '../../store/message-store.ts'
 import { isReadOnly, type SessionRecord } from '../../store/session-store.ts'
 import type { TaskEvents, TaskInfo } from '../../store/placement-store.ts'
 import type { SoapCaller, SoapReply } from '../../transport/channel.ts'
 import type { SessionView } from '../contract.ts'
-import { BrokerClient, type Leaving } from './broker-client.ts'
-import { ClientQueue } from './client-queue.ts'
+import type { BrokerClient } from './broker-client.ts'
+import type { ClientQueue } from './client-queue.ts'
 import { SessionCounters } from './counters.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { DemandKeeper, Units } from './demand.ts'
@@ -20,13 +20,13 @@ import type { CustomWork } from './custom-work.ts'
 import { sessionDesk } from './desk.ts'
 import { DirectCalls } from './direct-calls.ts'
 import type { Desk } from './dispatcher.ts'
-import { DispatcherPool, FAILURES_THAT_TELL } from './dispatcher-pool.ts'
-import { hostFailureText } from './host-failure.ts'
-import { Purges } from './purges.ts'
+import { DispatcherPool } from './dispatcher-pool.ts'
 import { RequestQueue } from './request-queue.ts'
 import { BROKER } from './session.states.ts'
 import { sessionTries } from './session-tries.ts'
+import { SessionClients } from './session-clients.ts'
 import { Settler } from './settler.ts'
+import { StartTrouble } from './start-trouble.ts'
 import { Throttle } from './throttle.ts'
 import { Tracing } from './tracing.ts'
 import type { ServiceFacts } from './service-facts.ts'
@@ -76,37 +76,32 @@ export class BrokerSession {
   readonly #throttle: Throttle
   /** What late callers are told: to attach again, which raises it, or that it is over ([broker-behaviour] 1.1). */
   #ending: SoaError
-  readonly #clients = new Map<string, BrokerClient>()
   readonly #queues = new Map<string, ClientQueue>()
-  readonly #purges: Purges
+  readonly #clients: SessionClients
   readonly #desk: Desk
   readonly #pool: DispatcherPool
-  readonly #cache: { used: number, readonly max: number }
   readonly #end = new AbortController()
   readonly #direct: DirectCalls
   #why = ''
   #endedAs: 'Canceled' | 'Failed' | undefined
-  #lastFailure: SessionView['lastFailure']
-  /** No instance runs, and the last attempts to start one have failed. */
-  #cannotStart: SoaError | undefined
+  readonly #trouble: StartTrouble
   #disarm: () => void = () => {}
 
   constructor (needs: SessionNeeds) {
     const { record, service, clock, log } = needs
     const { settings } = service
     this.#needs = needs
+    this.#trouble = new StartTrouble(log)
     this.counters = new SessionCounters(clock)
     this.sessionId = record.sessionId
     this.#ending = new SoaError('Broker_BrokerSuspending', { sessionId: record.sessionId })
     this.isDurable = record.durable
     this.service = service
-    this.#cache = { used: 0, max: settings.maxRequestCacheBytes }
     const over = isReadOnly(record) ? record.state : undefined
     const custom = this.#custom = needs.custom === undefined || over !== undefined ? undefined : this.#customWork(needs.custom)
     this.#requests = new RequestQueue(custom?.choosesDispatchers === true ? custom.chooser : undefined)
     this.#settler = new Settler(needs.store, custom)
     this.#direct = new DirectCalls({ counters: this.counters, custom, put: request => this.#requests.put(request), workCame: () => this.workCame(), failed: error => this.fail(error) })
-    this.#purges = new Purges(clock, this.#end.signal)
     this.#throttle = new Throttle(record.durable ? { start: Infinity, stop: Infinity } : { start: settings.messageThrottleStartThreshold, stop: settings.messageThrottleStopThreshold })
     this.#life = machine(BROKER, over ?? 'Started', (from, event, to) => {
       if (to === 'Canceled' || to === 'Failed') this.#endedAs = to
@@ -114,41 +109,51 @@ export class BrokerSession {
     })
     this.#endedAs = over
     this.#why = record.why ?? ''
-    const base = sessionDesk({
+    const common = {
       requests: this.#requests,
-      settler: this.#settler,
       counters: this.counters,
-      queueOf: key => this.#queues.get(key),
-      clientOf: key => this.#clients.get(key),
-      requestAction: request => request.action,
-      resendLimit: settings.messageResendLimit,
       custom,
       clock,
       signal: this.#end.signal,
-      failed: error => this.fail(error),
+      queueOf: (key: string) => this.#queues.get(key),
+      requestAction: (request: Envelope) => request.action,
+      failed: (error: unknown) => this.fail(error),
       log,
-    })
+    }
     const { desk, letters } = sessionTries({
+      ...common,
       sessionId: record.sessionId,
-      desk: base,
+      desk: sessionDesk({ ...common, settler: this.#settler, clientOf: key => this.#clients.find(key) }),
       store: needs.store.letters,
-      requests: this.#requests,
-      counters: this.counters,
-      queueOf: key => this.#queues.get(key),
-      requestAction: request => request.action,
-      custom,
       choosesDispatchers: custom?.choosesDispatchers === true,
       settings,
       refuseUnlessTaking: () => this.refuseUnlessTaking(),
       workCame: () => this.workCame(),
-      clock,
-      signal: this.#end.signal,
-      failed: error => this.fail(error),
-      log,
     })
     this.letters = letters
     this.tracing = new Tracing({ sessionId: this.sessionId, most: settings.traceMessages, isDurable: this.isDurable, store: needs.store, queues: this.#queues, counters: this.counters, clock })
     this.#desk = this.tracing.over(desk)
+    this.#clients = new SessionClients({
+      queues: this.#queues,
+      isDurable: this.isDurable,
+      idleTimeoutMs: settings.clientIdleTimeout,
+      throttle: this.#throttle,
+      store: needs.store,
+      requests: this.#requests,
+      settler: this.#settler,
+      counters: this.counters,
+      custom,
+      trace: this.tracing.log,
+      cache: { used: 0, max: settings.maxRequestCacheBytes },
+      signal: this.#end.signal,
+      isJobEnded: () => this.#endedAs !== undefined,
+      came: () => { if (this.#life.fire('clientCame')) this.#disarm() },
+      lastLeft: () => { if (this.#life.fire('lastClientLeft') || this.#endedAs !== undefined) this.#armIdle() },
+      forgotten: key => { custom?.forget(key); this.tracing.log?.forget(key) },
+      failed: error => this.fail(error),
+      clock,
+      log,
+    })
     this.#pool = new DispatcherPool({
       desk: this.#desk,
       connect: needs.connect,
@@ -157,17 +162,7 @@ export class BrokerSession {
       hasReply: action => service.hasReply(action),
       replyActionOf: action => service.replyActionOf(action),
       isOneWay: action => service.isOneWay(action),
-      limits: {
-        maxConcurrentCalls: service.maxConcurrentCalls,
-        prefetch: settings.serviceRequestPrefetchCount,
-        operationTimeoutMs: settings.serviceOperationTimeout,
-        resendLimit: settings.messageResendLimit,
-        maxUncounted: settings.maxUncountedTries,
-        initializationTimeoutMs: settings.serviceInitializationTimeout,
-        taskFateTimeoutMs: needs.taskFateTimeoutMs,
-        cancelGraceMs: settings.taskCancelGracePeriod,
-        retryPeriodMs: settings.endpointNotFoundRetryPeriod,
-      },
+      limits: service.dispatchLimits(needs.taskFateTimeoutMs),
       clock,
       failed: error => this.fail(error),
       changed: (event, task) => { this.tracing.poolChanged(event, task); this.#poolChanged(event, task) },
@@ -192,7 +187,7 @@ export class BrokerSession {
     this.counters.purged(await store.purged())
     this.counters.deadLettered = await store.deadLettered()
     await this.#custom?.start(new DurableMap(await store.state(), service.settings.maxStateBytes))
-    for (const client of stored) this.#recover(client)
+    for (const client of stored) this.#clients.recover(client)
     if (stored.length > 0) log.info({ clients: stored.length, outstanding: this.counters.outstanding }, 'session raised from the store')
     if (this.#endedAs !== undefined) { this.#requests.drop(); this.#armIdle(); return }
     await this.letters.recover()
@@ -203,12 +198,6 @@ export class BrokerSession {
     if (this.#life.state === 'Started') {
       this.#arm(service.settings.clientConnectionTimeout, 'noClient', `no client within ${service.settings.clientConnectionTimeout} ms (clientConnectionTimeout)`)
     }
-  }
-
-  /** A client with work left goes on at once, with nobody connected; others wait until somebody asks for them ([broker-behaviour] 1.6). */
-  #recover (stored: StoredClient): void {
-    const queue = this.#queue(stored.displayId, stored)
-    if (queue.outstanding > 0) this.client(queue.displayId)
   }
 
   async #follow (cursor: string): Promise<void> {
@@ -226,7 +215,7 @@ export class BrokerSession {
 
   #poolChanged (event: 'added' | 'removed', { id, machineName, capacity }: TaskInfo): void {
     if (event === 'removed') { this.#custom?.removed(id); return }
-    this.#cannotStart = undefined
+    this.#trouble.over()
     this.#custom?.added({ id, machineName, capacity: this.service.maxConcurrentCalls || capacity })
   }
 
@@ -245,61 +234,16 @@ export class BrokerSession {
     })
   }
 
-  #queue (displayId: string, stored?: StoredClient): ClientQueue {
-    const key = displayId.toLowerCase()
-    let queue = this.#queues.get(key)
-    if (queue === undefined) {
-      const { store, clock, log } = this.#needs
-      queue = new ClientQueue({
-        store, isDurable: this.isDurable, requests: this.#requests, settler: this.#settler, counters: this.counters, custom: this.#custom, throttle: this.#throttle,
-        clock, trace: this.tracing.log, cache: this.#cache, log, predecessorGone: this.#purges.under(key),
-      }, displayId, stored)
-      this.#queues.set(key, queue)
-    }
-    return queue
-  }
-
   /** The broker client of this id, made when it is first asked for. Refuses when the session is ending. */
   client (displayId: string): BrokerClient {
     if (this.#life.state === 'Ending') throw this.#ending
-    const known = this.#clients.get(displayId.toLowerCase())
-    if (known !== undefined) { known.touch(); return known }
-    const client = new BrokerClient({
-      queue: this.#queue(displayId),
-      isDurable: this.isDurable,
-      idleTimeoutMs: this.service.settings.clientIdleTimeout,
-      throttle: this.#throttle,
-      clock: this.#needs.clock,
-      isJobEnded: this.#life.state === 'Canceled' || this.#life.state === 'Failed',
-      gone: (gone, why) => this.#clientGone(gone, why),
-      log: this.#needs.log,
-    })
-    this.#clients.set(client.key, client)
-    if (this.#life.fire('clientCame')) this.#disarm()
-    return client
-  }
-
-  #clientGone (client: BrokerClient, why: Leaving): void {
-    this.#clients.delete(client.key)
-    const { queue } = client
-    // What becomes of the data when the client object goes ([broker-behaviour] 2.6): a durable queue that flushed anything stays, an interactive one only after EndRequests.
-    const isKept = this.isDurable ? queue.isFlushed : queue.endOfMessages
-    if (why !== 'purge' && !isKept) this.#forget(queue).catch(error => { if (!isSoaError(error, 'StorageServiceNotAvailble')) this.fail(error) })
-    if (this.#clients.size === 0 && (this.#life.fire('lastClientLeft') || this.#endedAs !== undefined)) this.#armIdle()
-  }
-
-  #forget (queue: ClientQueue): Promise<void> {
-    this.#queues.delete(queue.key)
-    this.#custom?.forget(queue.key)
-    this.tracing.log?.forget(queue.key)
-    return this.#purges.begin(queue)
+    return this.#clients.get(displayId)
   }
 
   async purge (clientId: string): Promise<void> {
-    const queue = this.#queues.get(clientId.toLowerCase())
-    this.#clients.get(clientId.toLowerCase())?.purge()
-    this.#direct.refuse(new SoaError('ClientPurged', {}), clientId.toLowerCase())
-    await (queue === undefined ? this.#purges.under(clientId.toLowerCase()) : this.#forget(queue))
+    const key = clientId.toLowerCase()
+    this.#direct.refuse(new SoaError('ClientPurged', {}), key)
+    await this.#clients.purge(key)
   }
 
   #armIdle (): void {
@@ -317,18 +261,11 @@ export class BrokerSession {
     }, { unref: true })
   }
 
-  /**
-   * A host that never took a call. Stored requests wait: the service may be mended, and then they run. Whoever waits for an answer or for responses is told,
-   * once it is plain that no instance comes ([broker-behaviour] 4.8, where HPC Pack blacklists the nodes and fails the session in the end).
-   */
   #hostFailed (task: TaskInfo, inARow: number): void {
-    const { why = '', stderr = '' } = task.exit ?? {}
-    this.#lastFailure = { taskId: task.id, node: task.node, at: task.at, why, stderr }
-    this.#needs.log.warn({ taskId: task.id, node: task.node, why, stderr, inARow }, 'service host failed before it took a call')
-    if (inARow < FAILURES_THAT_TELL || this.#pool.size > 0) return
-    this.#cannotStart = new SoaError('Service_InitializeFailed', { why: hostFailureText({ code: null, signal: null, why, stderr }) })
-    this.#direct.refuse(this.#cannotStart)
-    for (const queue of this.#queues.values()) queue.changed.tell()
+    const why = this.#trouble.failed(task, inARow, this.#pool.size > 0)
+    if (why === undefined) return
+    this.#direct.refuse(why)
+    this.#clients.tell()
   }
 
   /** A request may be taken: the session is neither canceled, failed nor ending. */
@@ -343,7 +280,7 @@ export class BrokerSession {
    */
   readEnd (): SoaError | undefined {
     const isTrying = this.#pool.size > 0 || this.#pool.tasks.some(({ state }) => state === 'Dispatching')
-    return this.#workEnd() ?? (isTrying || this.counters.outstanding === 0 ? undefined : this.#cannotStart)
+    return this.#workEnd() ?? (isTrying || this.counters.outstanding === 0 ? undefined : this.#trouble.why)
   }
 
   #workEnd (): SoaError | undefined {
@@ -365,9 +302,7 @@ export class BrokerSession {
   workCame (): void { this.#needs.demand.look() }
 
   async throttleOpen (timeoutMs: number, signal: AbortSignal): Promise<void> {
-    const open = this.#throttle.open(signal)
-    if (timeoutMs < 0) { await open; return }
-    await within(this.#needs.clock, timeoutMs, open, () => new SoaError('OperationTimeout', { operation: 'waiting for throttled requests', timeoutMs }))
+    await this.#throttle.openWithin(this.#needs.clock, timeoutMs, signal)
   }
 
   /** A call answered in the same exchange: waits for the service's reply; dropped when the caller goes before its turn. */
@@ -417,7 +352,7 @@ export class BrokerSession {
     for (const request of this.#requests.drop()) request.isDropped = true
     this.#direct.refuse(error)
     this.#custom?.forget()
-    for (const client of this.#clients.values()) client.jobEnded()
+    this.#clients.jobEnded()
     void this.#pool.close(0)
   }
 
@@ -442,7 +377,7 @@ export class BrokerSession {
     await this.#pool.close(graceMs)
     await this.#settler.drained()
     this.#direct.refuse(gone)
-    for (const client of this.#clients.values()) client.jobEnded()
+    this.#clients.jobEnded()
     await this.#needs.demand.stop(ending === 'destroyed')
     await (ending === 'destroyed' ? this.#custom?.over('Finished', 'closed') : this.#custom?.over(undefined, 'suspended'))
     await this.#needs.store.close(ending === 'suspended')
@@ -456,10 +391,10 @@ export class BrokerSession {
       brokerPid: process.pid,
       brokerUniqueId: this.uniqueId,
       counters: this.counters.view(),
-      clients: [...this.#queues.values()].map(queue => this.#clients.get(queue.key)?.view() ?? queue.view('Disconnected', queue.isAllProcessed ? 'Finished' : 'Ready')),
+      clients: this.#clients.views(),
       tasks: this.taskInfos.map(({ id, node, pid, state, capacity, at, exit }) => ({ id, node, pid, state, capacity, at, exit })),
       bytes: await this.#needs.store.bytes(),
-      ...(this.#lastFailure === undefined ? {} : { lastFailure: this.#lastFailure }),
+      ...(this.#trouble.last === undefined ? {} : { lastFailure: this.#trouble.last }),
     }
   }
 

@@ -1,3 +1,6 @@
+import { within, type Clock } from '../../core/clock.ts'
+import { SoaError } from '../../core/errors.ts'
+
 /**
  * Message throttling of interactive sessions ([broker-behaviour] 2.5): counts requests and unread responses of all clients together.
  * Above `start` reading pauses, below `stop` it goes on. Nothing is refused: whoever sends waits, back to the socket.
@@ -41,5 +44,12 @@ export class Throttle {
       })
       signal.throwIfAborted()
     }
+  }
+
+  /** The same, at most so long. @param timeoutMs -1: no limit · @throws OperationTimeout */
+  async openWithin (clock: Clock, timeoutMs: number, signal: AbortSignal): Promise<void> {
+    const open = this.open(signal)
+    if (timeoutMs < 0) { await open; return }
+    await within(clock, timeoutMs, open, () => new SoaError('OperationTimeout', { operation: 'waiting for throttled requests', timeoutMs }))
   }
 }
