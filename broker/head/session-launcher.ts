@@ -178,6 +178,8 @@ export class SessionLauncher {
   async close (sessionId: string): Promise<void> {
     const { sessions, allocations, pool, turns } = this.#needs
     await turns.run(sessionId, async () => {
+      const allocated = await allocations.get(sessionId)
+      if (allocated !== undefined) await this.#needs.pools.leave({ ...allocated, sessionId })
       await allocations.remove(sessionId)
       const record = await sessions.get(sessionId)
       if (record === undefined) return

@@ -116,6 +116,23 @@ t.test('launchers', needsRedis, async t => {
     })
   }
 
+  await t.test('launchers: UseSessionPool gives the session that is there, to attach to or to create again; it needs ShareSession', async t => {
+    const pooled = MEMBERS.replace('<s:TransportScheme>', '<s:ShareSession>true</s:ShareSession><s:TransportScheme>') + '<s:UseSessionPool>true</s:UseSessionPool>'
+    const [first, second] = [await allocate(false, pooled), await allocate(false, pooled)]
+    t.equal(first, second, 'allocated and not created yet: whoever is first creates it')
+    const [one, other] = await Promise.all([create(first), create(first)])
+    t.ok((one.values.CreateResult as Values).BrokerUniqueId)
+    t.equal((one.values.CreateResult as Values).BrokerUniqueId, (other.values.CreateResult as Values).BrokerUniqueId)
+    const third = (await send(head, sl.Allocate, wrapped(sl.Allocate, order(pooled)))).values.AllocateResult
+    t.match(third, { Id: first, SessionInfo: { Id: first, JobState: 'Running' } }, 'HPC Pack\'s client attaches when it is told of the session')
+    isFault(t, await send(head, sl.Allocate, wrapped(sl.Allocate, order(pooled.replace('<s:ShareSession>true', '<s:ShareSession>false')))), 'InvalidArgument', /ShareSession must be true/)
+    await ofSession(bl.Close, first)
+    const next = await allocate(false, pooled)
+    t.not(next, first)
+    await ofSession(sl.Terminate, next)
+    t.strictSame(await redis.keys('{soa}:pool:*'), [], 'nothing is left of the pool')
+  })
+
   await t.test('launchers: what does not fit is refused by Allocate, and nothing is left of it', async t => {
     const rows: Array<[members: string, prefix: string, fault: FaultName, says: RegExp]> = [
       [MEMBERS.replace('CcpEchoSvc', 'Nobody'), 'net.tcp://', 'Service_NotFound', /Nobody/],
