@@ -2,7 +2,6 @@ import { isSoaError } from '../../core/errors.ts'
 import { sleep, type Clock } from '../../core/clock.ts'
 import type { StateChange } from '../../store/message-store.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
-import { retryOperationFault } from '../../wire/soap/fault.ts'
 import type { BrokerClient } from './broker-client.ts'
 import type { ClientQueue } from './client-queue.ts'
 import type { SessionCounters } from './counters.ts'
@@ -20,7 +19,6 @@ interface Needs {
   clientOf: (key: string) => BrokerClient | undefined
   /** The operation's request action for a response; from the request, or by its body element. */
   requestAction: (request: Envelope) => string
-  resendLimit: number
   custom?: Pick<CustomWork, 'responds' | 'respond' | 'room'> | undefined
   clock: Clock
   /** Aborted when the session ends. */
@@ -30,7 +28,7 @@ interface Needs {
 }
 
 /** Where dispatchers get requests from and bring answers to: the session's side of the Desk. */
-export function sessionDesk (needs: Needs): Desk {
+export function sessionDesk (needs: Needs): Omit<Desk, 'giveUp'> {
   const { requests, settler, counters, queueOf, clientOf, failed } = needs
 
   /** The request's queue; undefined once it was purged, also when another one has its client id now. */
@@ -67,7 +65,9 @@ export function sessionDesk (needs: Needs): Desk {
 
   /** A custom broker may change the response before anybody has it. */
   async function respond (custom: Pick<CustomWork, 'respond'>, queue: ClientQueue | undefined, request: BrokerRequest, answer: Envelope, fault: boolean, requestAction: string): Promise<void> {
-    const { response, isFault, changes } = await custom.respond(request, answer, fault)
+    const responded = await custom.respond(request, answer, fault)
+    if (responded === undefined) return
+    const { response, isFault, changes } = responded
     if (request.answer !== undefined) reply(request, response, isFault)
     else if (queue !== undefined && owned(request) === queue) await store(queue, request, response, isFault, requestAction, changes)
   }
@@ -106,11 +106,6 @@ export function sessionDesk (needs: Needs): Desk {
     load,
     started (request) { if (request.isPart !== true) counters.processing++ },
     complete,
-    async giveUp (request, why, taskId) {
-      const sent = request.envelope
-      if (sent === undefined) { if (request.isPart !== true) counters.processing--; return } // purged meanwhile
-      await complete(request, retryOperationFault(sent, { reason: why, retryCount: needs.resendLimit + 1, lastFailedServiceId: taskId }), true)
-    },
     putBack (request) {
       if (request.isPart !== true) counters.processing--
       if (request.answer !== undefined || owned(request) !== undefined) requests.putBack(request)

@@ -10,7 +10,7 @@ import type { ReEmission } from './re-emission.ts'
 import type { BrokerRequest } from './broker-request.ts'
 
 interface Needs {
-  desk: Desk
+  desk: Omit<Desk, 'giveUp'>
   letters: DeadLetters
   custom: Pick<CustomWork, 'respond' | 'giveBack'> | undefined
   /** Undefined: no request is at several instances. */
@@ -47,7 +47,9 @@ export function triesDesk ({ desk, letters, custom, reEmission, counters, displa
     const action = requestAction(sent)
     const reply: Envelope = { ...answer ?? emptyReply({ ...sent, action }), relatesTo: sent.messageId, userData: sent.userData, clientId: undefined }
     if (custom === undefined) { await letters.answered(request, reply, fault, action, why); return }
-    const { response, isFault, changes } = await custom.respond(request, reply, fault)
+    const responded = await custom.respond(request, reply, fault)
+    if (responded === undefined) return // the session is over: whoever raises it runs it again
+    const { response, isFault, changes } = responded
     custom.giveBack(changes)
     await letters.answered(request, response, isFault, action, why)
   }
