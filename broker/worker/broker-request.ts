@@ -1,7 +1,7 @@
 import type { DeadLetter, FailedTry, NewLetter } from '../../store/dead-letters.ts'
 import type { Decision } from '../../store/message-store.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
-import type { TraceRow } from './trace.ts'
+import type { TraceRow } from './trace-row.ts'
 
 /** A request on its way through the broker. */
 export interface BrokerRequest {

@@ -1,7 +1,8 @@
 import type { KeptHead } from '../../store/trace-facts.ts'
 import { shownUserData } from '../../store/pack.ts'
 import type { MessageState, MessageTrace, Spread, TraceLine, TraceStep, TraceSummary } from '../contract.ts'
-import { isoTime, type TraceRow } from './trace.ts'
+import { isoTime } from './trace.ts'
+import type { TraceRow } from './trace-row.ts'
 
 /** What is known of one message: its row in this broker, what the store has, or both. */
 export interface Known {

@@ -6,48 +6,7 @@ import type { TraceFacts } from '../../store/trace-facts.ts'
 import type { Desk } from './dispatcher.ts'
 import type { BrokerRequest } from './broker-request.ts'
 import type { Outcome, Verdict } from './retry.ts'
-
-/** Where a run was: one object for all runs of a task. */
-export interface RunPlace { readonly taskId: string, readonly node: string | undefined, readonly address: string | undefined }
-
-/** One execution of a request. Times here and below: ms since 1970. */
-export interface Run {
-  readonly place: RunPlace
-  /** The request's first run is 1. */
-  readonly nth: number
-  readonly at: number
-  /** Undefined: it is there. */
-  endedAt?: number
-  /** A run that came to nothing: why, and what then became of the request. */
-  outcome?: Outcome
-  why?: string
-  action?: Verdict['action']
-}
-
-/** A request's way through this broker, from its first run on. */
-export interface TraceRow {
-  readonly clientKey: string
-  /** 0: a call in the same exchange. */
-  readonly seq: number
-  readonly messageId: string
-  readonly action: string
-  readonly receivedAt: number | undefined
-  readonly queuedAt: number | undefined
-  /** The latest ones, oldest first. */
-  readonly runs: Run[]
-  /** Runs that there were. */
-  tries: number
-  /** A response came, or was made. */
-  repliedAt?: number
-  isFault: boolean
-  isGivenUp: boolean
-  /** The store has the response; of a call in the same exchange: it was sent. */
-  answeredAt?: number
-  /** Place among the client's responses. */
-  at?: number
-  /** Its client was purged. */
-  isGone: boolean
-}
+import type { Run, RunPlace, TraceRow } from './trace-row.ts'
 
 /** Responses from one place through another that were handed to a reader. */
 interface Page { readonly from: number, through: number, readonly at: number }
@@ -64,6 +23,7 @@ const WHY_KEPT = 200
 export class SessionTrace {
   readonly most: number
   readonly #clock: Clock
+  readonly #isDurable: boolean
   readonly #isKept: (request: BrokerRequest) => boolean
   /** A ring: `#next` is the oldest one once it is full. */
   readonly #ring: TraceRow[] = []
@@ -79,8 +39,9 @@ export class SessionTrace {
   forgotten = 0
 
   /** @param most setting traceMessages, 1 … @param isKept its client was not purged */
-  constructor (most: number, clock: Clock, isKept: (request: BrokerRequest) => boolean) {
+  constructor (most: number, clock: Clock, isDurable: boolean, isKept: (request: BrokerRequest) => boolean) {
     this.most = most
+    this.#isDurable = isDurable
     this.#isKept = isKept
     this.#clock = clock
   }
@@ -139,9 +100,9 @@ export class SessionTrace {
     if (row.seq === 0 || request.replayOf !== undefined) row.answeredAt = row.repliedAt
   }
 
-  /** What is stored with the response. */
+  /** What is stored with the response; of an interactive session, whose store goes with this broker, nothing. */
   facts ({ trace: row }: BrokerRequest): TraceFacts | undefined {
-    if (row?.repliedAt === undefined) return undefined
+    if (!this.#isDurable || row?.repliedAt === undefined) return undefined
     const { receivedAt, queuedAt, runs, tries, repliedAt } = row
     const answering = row.isGivenUp ? undefined : runs.findLast(run => run.outcome === undefined)
     const failed = runs.length === 1 && answering !== undefined

@@ -6,7 +6,8 @@ import type { MessageState, TraceAnswer, TraceLine, TraceSummary } from '../cont
 import type { ClientQueue } from './client-queue.ts'
 import type { SessionCounters } from './counters.ts'
 import type { Desk } from './dispatcher.ts'
-import { isoTime, SessionTrace, tracedDesk, type TraceRow } from './trace.ts'
+import { isoTime, SessionTrace, tracedDesk } from './trace.ts'
+import type { TraceRow } from './trace-row.ts'
 import { search, withoutScheme, type Extent, type Hit, type Hits, type Wanted } from './trace-search.ts'
 import { lineOf, messageOf, spreads, stateOf, type Known } from './trace-view.ts'
 
@@ -41,7 +42,7 @@ export class Tracing {
   constructor (needs: Needs) {
     this.#needs = needs
     this.#since = needs.clock.now()
-    this.log = needs.most === 0 ? undefined : new SessionTrace(needs.most, needs.clock, ({ clientKey, owner }) => needs.queues.get(clientKey) === owner)
+    this.log = needs.most === 0 ? undefined : new SessionTrace(needs.most, needs.clock, needs.isDurable, ({ clientKey, owner }) => needs.queues.get(clientKey) === owner)
   }
 
   over (desk: Desk): Desk { return this.log === undefined ? desk : tracedDesk(desk, this.log) }
@@ -139,7 +140,8 @@ export class Tracing {
       const clients = [...queues.keys()]
       const [answered, faults] = await Promise.all((['answered', 'faulted'] as const).map(state => search(store, clients, { state }, () => true, { limit, signal }))) as [Hits, Hits]
       const all = answered.hits.map(hit => lineOf(this.#known(hit, new Map())))
-      return { summary, latest: all, slowest: [...all].sort((a, b) => (b.totalMs ?? 0) - (a.totalMs ?? 0)), failed: faults.hits.map(hit => lineOf(this.#known(hit, new Map()))) }
+      const failed = faults.hits.map(hit => lineOf(this.#known(hit, new Map())))
+      return { summary, latest: all, slowest: [...all].sort((a, b) => (b.totalMs ?? 0) - (a.totalMs ?? 0)), failed }
     }
     const now = clock.now()
     const took = ({ receivedAt, queuedAt, runs, answeredAt }: TraceRow): number => (answeredAt ?? now) - (queuedAt ?? receivedAt ?? runs[0]?.at ?? now)

@@ -89,7 +89,7 @@ t.test('trace: the setting bounds what is kept, and what was forgotten is counte
   await c.endRequests(25, FLUSH)
   await c.pull('Begin', 25, '', page)
   t.match((await ask(opened)).summary, { traced: 10, most: 10, forgotten: 15, answered: 25 })
-  t.match((await ask(opened, { message: '3' })).message, { from: 'store', state: 'answered', tries: 1 })
+  t.match((await ask(opened, { message: '3' })).message, { from: 'store', state: 'answered', steps: [{ step: 'answered', at: null }] })
   await c.pull('Current', 1, '', page)
   await t.rejects(ask(opened, { message: '3' }), refused('noMessage'), 'delivered and freed')
   t.match((await ask(opened, { message: '20' })).message, { from: 'memory', isDelivered: true })
