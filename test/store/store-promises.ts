@@ -138,6 +138,19 @@ export function storePromises (t: Test, open: Open): void {
     t.match(await store.load(), [{ clientId: 'c', displayId: 'C', appended: 0, endOfMessages: true, outstanding: [] }])
   })
 
+  t.test('a client of which nothing is left can be discarded, released and purged all the same', async t => {
+    const { store } = await open(t)
+    await store.append('c', 'C', requestsOf(1, 2))
+    await store.discard('c', 0)
+    await store.append('c', 'C', [request(5)]) // 3 and 4 may still come
+    await store.discard('c', 0)
+    await store.discard('c', 0)
+    await store.release('c', 0)
+    await store.purge('c')
+    t.equal(await store.bytes(), 0)
+    t.same(await store.load(), [])
+  })
+
   t.test('discard forgets uncommitted requests only, and they do not come back', async t => {
     const { store } = await open(t)
     await store.append('c', 'C', requestsOf(1, 8))
