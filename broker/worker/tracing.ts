@@ -116,7 +116,10 @@ export class Tracing {
     const known = this.#index()
     const isNew = ({ clientKey, head }: Hit): boolean => !known.has(`${head.seq} ${clientKey}`)
     const { hits } = wanted === '' ? { hits: [] } : await search(store, clients, { messageId: wanted }, isNew, { limit: NAMED + 1, most: Infinity, signal })
-    const found = [...rows.map(row => ({ messageId: row.messageId, known: () => this.#withHead(row) })), ...hits.map(hit => ({ messageId: hit.head.messageId, known: async () => this.#known(hit, known) }))]
+    const found = [
+      ...rows.map(row => ({ messageId: row.messageId, known: () => this.#withHead(row) })),
+      ...hits.map(hit => ({ messageId: hit.head.messageId, known: async () => this.#known(hit, known) })),
+    ]
     const exact = found.filter(({ messageId }) => isWhole(messageId))
     const [only, ...others] = exact.length > 0 ? exact : found
     if (only === undefined) throw new SoaError('noMessage', { sessionId, messageId: id.slice(0, 200) })

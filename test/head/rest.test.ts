@@ -213,7 +213,7 @@ t.test('rest: the OpenAPI document is printed from the routes that run', async t
   t.match(document.openapi, /^3\./)
   t.strictSame(Object.entries(document.paths).flatMap(([path, methods]) => Object.keys(methods).map(method => `${method} ${path}`)).sort(), [
     'delete /api/v1/sessions/{id}', 'delete /api/v1/sessions/{id}/clients/{client}', 'delete /api/v1/sessions/{id}/dead-letters/{letter}', 'get /api/v1/heads', 'get /api/v1/nodes', 'get /api/v1/services', 'get /api/v1/services/{name}', 'get /api/v1/sessions',
-    'get /api/v1/sessions/{id}', 'get /api/v1/sessions/{id}/clients', 'get /api/v1/sessions/{id}/clients/{client}/responses', 'get /api/v1/sessions/{id}/dead-letters', 'get /api/v1/sessions/{id}/dead-letters/{letter}', 'get /api/v1/sessions/{id}/events', 'get /api/v1/sessions/{id}/tasks', 'get /api/v1/sessions/{id}/trace', 'get /api/v1/sessions/{id}/trace',
+    'get /api/v1/sessions/{id}', 'get /api/v1/sessions/{id}/clients', 'get /api/v1/sessions/{id}/clients/{client}/responses', 'get /api/v1/sessions/{id}/dead-letters', 'get /api/v1/sessions/{id}/dead-letters/{letter}', 'get /api/v1/sessions/{id}/events', 'get /api/v1/sessions/{id}/tasks', 'get /api/v1/sessions/{id}/trace',
     'get /api/v1/settings', 'post /api/v1/heads/{id}/drain', 'post /api/v1/heads/{id}/resume', 'post /api/v1/nodes/{id}/drain', 'post /api/v1/nodes/{id}/resume', 'post /api/v1/sessions', 'post /api/v1/sessions/{id}/cancel',
     'post /api/v1/sessions/{id}/clients/{client}/end', 'post /api/v1/sessions/{id}/clients/{client}/flush', 'post /api/v1/sessions/{id}/clients/{client}/requests', 'post /api/v1/sessions/{id}/dead-letters/{letter}/replay', 'put /api/v1/services/{name}'
   ])
