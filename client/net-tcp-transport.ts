@@ -31,7 +31,7 @@ export function netTcpTransport (address: string, stillThere: (error: Error, sig
         case 'badReply': throw new ConnectionError(`${operation}: ${result.error.message}`, {}, { cause: result.error })
         case 'unreachable': case 'broken':
           // An answer, and the same again would get the same: which message it was a framing fault cannot say, nor the limit.
-          if (framingFault(result.error) === 'MaxMessageSizeExceededFault') {
+          if ((framingFault(result.error) ?? framingFault(result.error.cause)) === 'MaxMessageSizeExceededFault') {
             throw new ConnectionError(`${operation}: one of the messages on this connection is larger than the session's maxMessageSize; this one has a body of ${body.length} characters`, {}, { cause: result.error })
           }
           if (result.outcome === 'unreachable') await stillThere(result.error, signal)
