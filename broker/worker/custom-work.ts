@@ -57,12 +57,12 @@ export class CustomWork {
 
   constructor (needs: CustomWorkNeeds) {
     this.#needs = needs
-    const { hooks, failed } = needs
+    const { hooks } = needs
     this.chooser = new Chooser({
       choose: (request, free) => hooks.choose(this.#view(request), free, id => this.chooser.knows(id)),
       chooseMany: hooks.choosesMany ? requests => this.#chooseMany(requests) : undefined,
       load: request => needs.desk().load(request),
-      failed,
+      failed: error => this.#failed(error),
     })
     this.#facts = { ...needs.facts, dispatchers: () => this.chooser.dispatchers }
     this.#scatters = new Scatters({ put: needs.put, gathered: (request, parts) => { void this.#gathered(request, parts) } })
@@ -175,19 +175,25 @@ export class CustomWork {
   }
 
   async #gathered (request: BrokerRequest, parts: ReadonlyArray<{ envelope: Envelope, isFault: boolean }>): Promise<void> {
-    const { hooks, desk, limits, failed } = this.#needs
+    const { hooks, desk, limits } = this.#needs
     const changes: StateChange[] = []
     try {
       const views = parts.map(({ envelope, isFault }) => new ResponseView(envelope, isFault))
       const response = await hooks.gather(this.#view(request), views, new HookSession(this.#facts, this.#map, changes))
       await desk().complete(request, madeEnvelope(response, request.envelope as Envelope, limits), response.isFault === true, true, changes)
     } catch (error) {
-      failed(error)
+      this.#failed(error)
     }
   }
 
-  /** Before a response is stored or sent. `changes`: what is to be kept with it. */
-  async respond (request: BrokerRequest, response: Envelope, isFault: boolean): Promise<{ response: Envelope, isFault: boolean, changes: StateChange[] }> {
+  /** What a session had in hand when it was canceled or closed fails nothing any more: its custom broker may be gone already. */
+  #failed (error: unknown): void {
+    if (this.#isOver) this.#needs.log.warn({ err: error as Error }, 'custom broker: a hook failed after its session was over')
+    else this.#needs.failed(error)
+  }
+
+  /** Before a response is stored or sent. `changes`: what is to be kept with it. Undefined: the session is over, and nobody is asked any more. */
+  async respond (request: BrokerRequest, response: Envelope, isFault: boolean): Promise<{ response: Envelope, isFault: boolean, changes: StateChange[] } | undefined> {
     const { hooks, limits } = this.#needs
     const changes: StateChange[] = []
     if (!hooks.has('onResponse')) return { response, isFault, changes }
@@ -195,6 +201,10 @@ export class CustomWork {
     try {
       const made: MadeMessage | undefined = await hooks.respond(this.#view(request), new ResponseView(response, isFault), new HookSession(this.#facts, this.#map, changes))
       return made === undefined ? { response, isFault, changes } : { response: madeEnvelope(made, response, limits), isFault: made.isFault === true, changes }
+    } catch (error) {
+      if (!this.#isOver) throw error
+      this.#failed(error)
+      return undefined
     } finally {
       this.#responding--
       for (const go of this.#roomWaiters.splice(0)) go()

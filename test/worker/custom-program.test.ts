@@ -1,5 +1,6 @@
+import { spawn } from 'node:child_process'
 import { EventEmitter } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../core/clock.ts'
@@ -8,7 +9,7 @@ import { MemoryMessageStore } from '../../store/memory-store.ts'
 import type { CallResult } from '../../transport/channel.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
 import { eventually } from '../e2e/cluster.ts'
-import { isAlive, proc } from '../e2e/processes.ts'
+import { isAlive, proc, processes } from '../e2e/processes.ts'
 import { HeldClock, openScript } from './custom-programs.ts'
 import { FLUSH, never, openSession, reading, request, type OpenOptions, type TaskNews } from './open-session.ts'
 
@@ -253,6 +254,37 @@ t.test('environment: that of the worker without this house\'s settings, the file
   t.same(Object.keys(env).filter(name => name.startsWith('SOA_')).sort(), ['SOA_LISTEN_URL', 'SOA_SESSION'])
   t.same([args, cwd], [['two words'], folder])
   await close()
+})
+
+t.test('canceled while the program has a response in hand: the session is canceled, and does not fail by the program\'s end', async t => {
+  const { session, states, client, folder } = await open(t, 'serve({ onResponse: () => { writeFileSync(\'asked\', \'\'); return new Promise(() => {}) } })')
+  await send(client(), 1)
+  await client().endRequests(1, FLUSH)
+  await eventually('it has the response', () => existsSync(join(folder, 'asked')))
+  const program = processes().filter(({ commandLine, pid }) => commandLine.endsWith('program.mjs') && readlinkSync(`/proc/${pid}/cwd`) === folder)
+  t.equal(program.length, 1)
+  await session.cancel()
+  await eventually('the program has ended', () => !program.some(isAlive))
+  await new Promise(resolve => setImmediate(resolve))
+  t.same(states, ['Canceled'])
+  t.equal(session.state, 'Canceled')
+})
+
+t.test('killed with -9, a worker takes its program with it, and what that has started', async t => {
+  const folder = t.testdir()
+  const url = (path: string): string => JSON.stringify(new URL(path, import.meta.url).href)
+  const worker = spawn(process.execPath, ['--input-type=module', '-e', `
+    const { ProgramProcess } = await import(${url('../../broker/worker/custom-program-process.js')})
+    const { systemClock } = await import(${url('../../core/clock.js')})
+    const { silent } = await import(${url('../../core/log.js')})
+    new ProgramProcess({ command: '/bin/sh', args: ['-c', 'sleep 1000 & echo $$ $! > pids.new; mv pids.new pids; wait'], env: { PATH: process.env.PATH }, cwd: process.argv[1] }, { clock: systemClock, log: silent })
+    setInterval(() => {}, 1000)`, folder], { stdio: ['ignore', 'ignore', 'inherit'] })
+  t.teardown(() => worker.kill('SIGKILL'))
+  await eventually('they run', () => existsSync(join(folder, 'pids')))
+  const started = readFileSync(join(folder, 'pids'), 'utf8').trim().split(' ').map(pid => proc(Number(pid)))
+  t.equal(started.filter(one => one !== undefined).length, 2)
+  worker.kill('SIGKILL')
+  await eventually('they are gone', () => started.every(one => one === undefined || !isAlive(one)))
 })
 
 t.test('at the end it gets SIGTERM, and whatever it has started goes too', async t => {
