@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { cutText } from '../../core/cut-text.ts'
 import { sleep, within, type Clock } from '../../core/clock.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
@@ -86,6 +87,7 @@ export class Dispatcher {
 
   constructor (needs: Needs) {
     this.#needs = needs
+    setMaxListeners(0, this.#stop.signal, this.#cut.signal) // each slot listens, and there may be thousands
     this.taskId = needs.instance.taskId
     this.#calls = new CallsInHand(needs.limits.capacity, needs.clock)
     this.#fateKnown = new Promise(resolve => { this.#tellFate = resolve })
