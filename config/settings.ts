@@ -125,3 +125,6 @@ export const settingsRead = (by: Reader): ProcessSettingName[] => settingNames('
 export const environmentName = (name: SettingName): string => `SOA_${name.replace(/[A-Z]/g, '_$&').toUpperCase()}`
 /** `dataDir` → `--data-dir`. */
 export const flagName = (name: SettingName): string => `--${name.replace(/[A-Z]/g, '-$&').toLowerCase()}`
+
+/** A session's settings without the process's own, which lie below them and name the store: what a custom broker may see. */
+export const ofSession = (settings: Settings): Settings => Object.fromEntries(settingNames('session').map(name => [name, settings[name as keyof Settings]])) as unknown as Settings

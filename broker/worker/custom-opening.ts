@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import type { ServiceRegistration } from '../../config/service-registration.ts'
-import { settingNames, type Settings } from '../../config/settings.ts'
+import { ofSession, type Settings } from '../../config/settings.ts'
 import { loadCustomBroker } from './custom-loader.ts'
 import { openProgram } from './custom-program.ts'
 import type { CustomNeeds } from './custom-setup.ts'
@@ -26,6 +26,3 @@ export async function openCustomBroker (registration: ServiceRegistration, { ses
   const watch = new HookWatch({ sessionId, name, timeoutMs: settings.hookTimeoutMs, lastWordsFile })
   return { name, broker, run: (hook, call) => watch.run(hook, call), close: () => watch.close() }
 }
-
-/** Without the process's own, which lie below a session's: they name the store. */
-const ofSession = (settings: Settings): Settings => Object.fromEntries(settingNames('session').map(name => [name, settings[name as keyof Settings]])) as unknown as Settings

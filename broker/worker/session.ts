@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { SoaError, isSoaError } from '../../core/errors.ts'
 import { machine, type Machine } from '../../core/machine.ts'
 import { sleep, type Clock } from '../../core/clock.ts'
+import { ofSession } from '../../config/settings.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
 import type { MessageStore } from '../../store/message-store.ts'
@@ -223,7 +224,7 @@ export class BrokerSession {
     const { record: { sessionId }, service, store, clock, log } = this.#needs
     return customWork({
       ...custom,
-      facts: { id: sessionId, service: service.registered.name, isDurable: this.isDurable, settings: { ...service.settings }, log, signal: this.#end.signal },
+      facts: { id: sessionId, service: service.registered.name, isDurable: this.isDurable, settings: { ...ofSession(service.settings) }, log, signal: this.#end.signal },
       replyActionOf: action => service.replyActionOf(action),
       desk: () => this.#desk,
       queueOf: key => this.#queues.get(key),

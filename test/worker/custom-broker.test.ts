@@ -281,6 +281,14 @@ for (const [what, broker, why] of BROKEN) {
   })
 }
 
+t.test('settings: a class sees those of its session, and nothing that names the store', async t => {
+  let seen: Readonly<Record<string, unknown>> = {}
+  class Looks extends CustomBroker { override onSessionStart ({ settings }: CustomSession): void { seen = settings } }
+  await open(t, { custom: new Looks(), settings: { messageResendLimit: 7 } })
+  t.match(seen, { messageResendLimit: 7, maxMessageSize: Number })
+  t.same(Object.keys(seen).filter(name => /redis|tls|dir|http/i.test(name)), [])
+})
+
 t.test('a broker whose start fails opens no session', async t => {
   class Bad extends CustomBroker { override onSessionStart (): void { boom() } }
   await t.rejects(openSession({ custom: new Bad() }), /custom broker Bad: onSessionStart threw Error: boom/)
