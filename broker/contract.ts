@@ -7,7 +7,7 @@ import type { TaskInfo } from '../store/placement-store.ts'
  *
  * | request | body | answer |
  * | --- | --- | --- |
- * | `POST /claim` | `{head, socket}` | 200 `WorkerStatus`: "this head looks after you, and takes at its socket what you got for others". A worker that nobody claims for `workerClaimTimeoutMs` suspends its sessions and exits |
+ * | `POST /claim` | `{head, socket}` | 200 `WorkerStatus`: "this head looks after you and takes what you got for others". Unclaimed for `workerClaimTimeoutMs` it suspends all and exits |
  * | `POST /sessions` | `SessionRecord` | 201 `SessionView` once requests are taken; raises it from the store when it was there before. 409 when this worker serves it already |
  * | `GET /sessions/{id}` | | 200 `SessionView`, 404 |
  * | `POST /sessions/{id}/cancel` | | 200 `SessionView`: work stops, stored responses stay readable |

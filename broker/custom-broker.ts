@@ -87,7 +87,7 @@ export interface CustomSession {
   readonly isDurable: boolean
   /** The session's settings by name, after all overrides. */
   readonly settings: Readonly<Record<string, unknown>>
-  readonly logger: { debug (facts: object, message: string): void, info (facts: object, message: string): void, warn (facts: object, message: string): void, error (facts: object, message: string): void }
+  readonly logger: Readonly<Record<'debug' | 'info' | 'warn' | 'error', (facts: object, message: string) => void>>
   /** Aborted when the session ends here: closed, suspended, failed or taken over. */
   readonly signal: AbortSignal
   readonly state: CustomState

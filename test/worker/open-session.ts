@@ -29,7 +29,20 @@ export const reading = (envelope: Envelope, isFault = false): Reading => ({ enve
 /** For tests that say what becomes of tasks: `news.emit('tasks', [task])`. */
 export type TaskNews = EventEmitter<{ tasks: [TaskInfo[]] }>
 
-export interface OpenOptions { durable?: boolean, store?: MessageStore, clock?: Clock, events?: TaskEvents, connect?: (task: TaskInfo) => SoapCaller, settings?: Partial<Settings>, answer?: (sent: Envelope) => CallResult | Promise<CallResult>, instances?: number, news?: TaskNews, custom?: CustomBroker, program?: CustomNeeds, record?: Partial<SessionRecord> }
+export interface OpenOptions {
+  durable?: boolean
+  store?: MessageStore
+  clock?: Clock
+  events?: TaskEvents
+  connect?: (task: TaskInfo) => SoapCaller
+  settings?: Partial<Settings>
+  answer?: (sent: Envelope) => CallResult | Promise<CallResult>
+  instances?: number
+  news?: TaskNews
+  custom?: CustomBroker
+  program?: CustomNeeds
+  record?: Partial<SessionRecord>
+}
 
 /** A session on a memory store whose one service instance echoes the body, unless the test says otherwise. */
 export async function open (t: Test, options: Omit<OpenOptions, 'clock'> = {}) {

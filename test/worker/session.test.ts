@@ -311,4 +311,3 @@ t.test('session: one that failed gives what it has stored when it is raised agai
   await later.advance(session.service.settings.clientIdleTimeout + session.service.settings.sessionIdleTimeout)
   t.match(ended, [/^suspended: no client/])
 })
-
