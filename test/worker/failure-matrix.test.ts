@@ -48,8 +48,15 @@ function bench ({ resendLimit = 3, maxUncounted = 10, capacity = 1, prefetch = 0
     hasReply: () => true,
     exit: async ({ id }) => { seen.exits.push(id); return true },
     limits: {
-      maxConcurrentCalls: capacity, prefetch, operationTimeoutMs: 1000, resendLimit, maxUncounted,
-      initializationTimeoutMs: 60_000, taskFateTimeoutMs: 5000, cancelGraceMs: 15_000, retryPeriodMs: 300_000
+      maxConcurrentCalls: capacity,
+      prefetch,
+      operationTimeoutMs: 1000,
+      resendLimit,
+      maxUncounted,
+      initializationTimeoutMs: 60_000,
+      taskFateTimeoutMs: 5000,
+      cancelGraceMs: 15_000,
+      retryPeriodMs: 300_000
     },
     clock,
     failed: error => { throw error },
