@@ -1,5 +1,6 @@
 /** Whether the module of a service, or of a custom broker, loads and has what it needs: by the loader that will load it, in a process of its own, because a module runs when it is loaded. */
 import { fork } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { CheckedModule } from './module-check-main.ts'
@@ -14,6 +15,7 @@ export interface ModuleCheckOptions {
 
 /** Undefined: it can be served; else why not. Never rejects for the module's sake. */
 export async function checkModule (what: CheckedModule, { timeoutMs, signal, env, err }: ModuleCheckOptions): Promise<string | undefined> {
+  if (!existsSync(dirname(what.module))) return `module ${what.module} cannot be loaded: its folder is not there`
   const child = fork(fileURLToPath(new URL('module-check-main.js', import.meta.url)), [], {
     // As a service host starts: with none of the options that this process was started with, whose paths may mean another folder.
     execArgv: [],

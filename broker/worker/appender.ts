@@ -1,4 +1,4 @@
-import type { StateChange, StoredRequest } from '../../store/message-store.ts'
+import type { Decision, StateChange, StoredRequest } from '../../store/message-store.ts'
 import { changesOf, type ChangesSource } from './changes.ts'
 
 interface Waiting { row: StoredRequest, changes: readonly StateChange[] | undefined, done: () => void, failed: (error: unknown) => void }
@@ -37,7 +37,7 @@ export class Appender {
     let bytes = 0
     let count = 0
     for (const { row } of this.#waiting) {
-      bytes += row.envelope.body.length
+      bytes += row.envelope.body.length + madeBytes(row.decision)
       if (count > 0 && (count === this.#maxBatch || bytes > this.#maxBatchBytes)) break
       count++
     }
@@ -61,4 +61,12 @@ export class Appender {
     }
     this.#writing = undefined
   }
+}
+
+/** What a custom broker's decision adds to a request's row. */
+function madeBytes (decision: Decision | undefined): number {
+  if (decision === undefined) return 0
+  let bytes = decision.answer?.body.length ?? 0
+  for (const part of decision.scatter ?? []) bytes += part.body.length + part.action.length
+  return bytes
 }

@@ -48,6 +48,8 @@ export class CustomHooks {
 
   async decide (envelope: Envelope, request: CustomRequest, session: CustomSession): Promise<Decided> {
     const verdict = await this.#call('onRequest', broker => broker.onRequest?.(request, session))
+    // Checking thousands of parts takes its time; others come in between.
+    if (typeof verdict === 'object') await new Promise<void>(resolve => setImmediate(resolve))
     return this.#checked('onRequest', () => decided(verdict, envelope, this.#needs.replyActionOf(envelope.action), this.#needs.limits))
   }
 
@@ -69,7 +71,7 @@ export class CustomHooks {
     if (id === 'any' || id === 'wait' || (typeof id === 'string' && knows(id))) return id
     // A dispatcher that has gone since the broker remembered it is no mistake of it.
     if (typeof id === 'string' && /^\d+-\d+$/.test(id)) return 'any'
-    throw this.#failure('chooseDispatcher', `gave back ${shown(choice)}; one of the free dispatchers, its id, 'any' or 'wait' is expected`)
+    throw this.#failure('chooseDispatcher', `gave back ${shown(choice)}; one of the free dispatchers, its id, 'any' or 'wait' is expected, at once`)
   }
 
   /** Undefined: the response as it is. */
@@ -110,9 +112,12 @@ export class CustomHooks {
   async #call<T> (hook: Hook, call: (broker: CustomBroker) => T | Promise<T>, isThere = this.has(hook)): Promise<T | undefined> {
     if (!isThere) return undefined
     const { clock, timeoutMs } = this.#needs
-    const result = this.#sync(hook, call)
-    if (!(result instanceof Promise) && typeof (result as { then?: unknown } | undefined)?.then !== 'function') return result
-    const came = Promise.resolve(result)
+    // Whether it is a promise is looked at in there too: its `then` may be a getter that throws.
+    const [result, came] = this.#sync(hook, broker => {
+      const given = call(broker)
+      return typeof (given as { then?: unknown } | undefined)?.then === 'function' ? [undefined, Promise.resolve(given)] as const : [given as T, undefined] as const
+    })
+    if (came === undefined) return result
     const late = (): HookFailure => this.#failure(hook, `did not return within ${timeoutMs} ms (hookTimeoutMs)`)
     return await (timeoutMs === undefined ? came : within(clock, timeoutMs, came, late)).catch(error => { throw error instanceof HookFailure ? error : this.#threw(hook, error) })
   }
@@ -136,11 +141,21 @@ export class CustomHooks {
   }
 
   #threw (hook: Hook, error: unknown): HookFailure {
-    const said = error instanceof Error ? `${isSoaError(error) ? error.fault : error.name}: ${error.message}` : shown(error)
-    return this.#failure(hook, `threw ${said.slice(0, 2000)}`, error)
+    const { text, cause } = thrown(error)
+    return this.#failure(hook, `threw ${text.slice(0, 2000)}`, cause)
   }
 
   #failure (hook: Hook, what: string, cause?: unknown): HookFailure {
     return new HookFailure(`custom broker ${this.#needs.name}: ${hook} ${what}`, { cause })
+  }
+}
+
+/** What a hook threw, as text, and as a cause where it can be logged: it is a stranger's, and looking at it may throw too. */
+function thrown (error: unknown): { text: string, cause: unknown } {
+  try {
+    if (!(error instanceof Error)) return { text: shown(error), cause: undefined }
+    return { text: `${isSoaError(error) ? error.fault : String(error.name)}: ${String(error.message)}`, cause: error }
+  } catch {
+    return { text: 'what cannot be shown', cause: undefined }
   }
 }

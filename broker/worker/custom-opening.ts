@@ -22,7 +22,8 @@ export async function openCustomBroker (registration: ServiceRegistration, { ses
   const { customBroker, name: service } = registration
   if (customBroker === undefined) return undefined
   if (customBroker.executive !== '') return await openProgram({ registration, session: { id: sessionId, service, isDurable: durable, settings: ofSession(settings) }, env, clock, log: log.child({ sessionId }) })
-  const { name, broker } = await loadCustomBroker(customBroker.class)
+  const { name, broker, strangers } = await loadCustomBroker(customBroker.class)
+  if (strangers.length > 0) log.warn({ sessionId, class: name, methods: strangers }, 'custom broker: methods with names near a hook\'s that are never called')
   const watch = new HookWatch({ sessionId, name, timeoutMs: settings.hookTimeoutMs, lastWordsFile })
   return { name, broker, run: (hook, call) => watch.run(hook, call), close: () => watch.close() }
 }

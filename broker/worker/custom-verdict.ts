@@ -11,6 +11,7 @@ export interface BodyLimits { maxMessageSize: number, maxHeaderBytes: number, ma
 export interface Decided { readonly envelope: Envelope, readonly decision: Decision | undefined, readonly refusal: SoaError | undefined }
 
 const MOST_PARTS = 10_000
+const MOST_ACTION = 2048
 const LANES = { least: -1000, most: 1000 }
 const VERDICTS = ['lane', 'replace', 'answer', 'refuse', 'scatter', 'why']
 
@@ -34,10 +35,10 @@ export function decided (verdict: unknown, envelope: Envelope, replyAction: stri
 export function made (value: unknown, fallback: string, limits: BodyLimits, what: string): MadeMessage {
   const { body, action = fallback, isFault = false } = object(value, what)
   if (typeof body !== 'string') throw new Rubbish(`${what}.body is the markup inside the SOAP Body as text, not ${shown(body)}`)
-  if (typeof action !== 'string') throw new Rubbish(`${what}.action is text, not ${shown(action)}`)
+  checkAction(action, what)
   if (typeof isFault !== 'boolean') throw new Rubbish(`${what}.isFault is true or false, not ${shown(isFault)}`)
   read(body, limits, what)
-  return { action, body, ...(isFault ? { isFault } : {}) }
+  return { action: action as string, body, ...(isFault ? { isFault } : {}) }
 }
 
 /** A made message as an envelope of the same exchange as `like`. It was checked when it was made. */
@@ -47,7 +48,8 @@ export function madeEnvelope ({ action, body }: MadeMessage, like: Envelope, lim
 
 function parts (value: unknown, action: string, limits: BodyLimits): MadeMessage[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > MOST_PARTS) throw new Rubbish(`scatter is a list of 1 to ${MOST_PARTS} parts, not ${Array.isArray(value) ? `one of ${value.length}` : shown(value)}`)
-  const found = value.map((part, i) => made(part, action, limits, `scatter[${i}]`))
+  // Array.from: a list with holes has parts that are undefined, and map would step over them.
+  const found = Array.from(value as unknown[], (part, i) => made(part, action, limits, `scatter[${i}]`))
   const bytes = found.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0)
   const most = limits.maxMessageSize * 4
   if (bytes > most) throw new Rubbish(`scatter has ${bytes} bytes, the limit is ${most} (4 × maxMessageSize)`)
@@ -56,9 +58,15 @@ function parts (value: unknown, action: string, limits: BodyLimits): MadeMessage
 
 function replace (envelope: Envelope, said: Record<string, unknown>, limits: BodyLimits): Envelope {
   const { body, action } = said
-  if (action !== undefined && typeof action !== 'string') throw new Rubbish(`replace.action is text, not ${shown(action)}`)
+  if (action !== undefined) checkAction(action, 'replace')
   if (body !== undefined && typeof body !== 'string') throw new Rubbish(`replace.body is the markup inside the SOAP Body as text, not ${shown(body)}`)
-  return { ...envelope, ...(body === undefined ? {} : read(body, limits, 'replace')), ...(action === undefined ? {} : { action }) }
+  return { ...envelope, ...(body === undefined ? {} : read(body, limits, 'replace')), ...(action === undefined ? {} : { action: action as string }) }
+}
+
+/** It becomes an addressing header, and over HTTP part of a header line. */
+function checkAction (action: unknown, what: string): void {
+  const isText = typeof action === 'string' && action.length <= MOST_ACTION && !/\p{Cc}|\p{Cs}/u.test(action)
+  if (!isText) throw new Rubbish(`${what}.action is text of at most ${MOST_ACTION} characters without control characters, not ${shown(action)}`)
 }
 
 function read (body: string, limits: BodyLimits, what: string): ReturnType<typeof readBodyXml> {
@@ -91,7 +99,12 @@ function wholeNumber (what: string, value: unknown, least: number, most: number)
 
 /** A value in a sentence, cut. */
 export function shown (value: unknown): string {
-  let text: string | undefined
-  try { text = JSON.stringify(value) } catch { text = undefined }
-  return (text ?? (typeof value === 'function' ? 'a function' : String(value as number | undefined))).slice(0, 200)
+  if (value instanceof Promise) return 'a promise'
+  // It is a stranger's: its toJSON, toString and getters may do anything.
+  try {
+    const text = JSON.stringify(value) as string | undefined
+    return (text ?? (typeof value === 'function' ? 'a function' : String(value as number | undefined))).slice(0, 200)
+  } catch {
+    return 'what cannot be shown'
+  }
 }

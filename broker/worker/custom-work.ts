@@ -77,7 +77,12 @@ export class CustomWork {
 
   async start (map: DurableMap): Promise<void> {
     this.#map = map
-    await this.#needs.hooks.start(new HookSession(this.#facts, map))
+    try {
+      await this.#needs.hooks.start(new HookSession(this.#facts, map))
+    } catch (error) {
+      // Tried again it would fail again: whoever creates the session is told so at once.
+      throw new SoaError('Broker_SessionFailure', { sessionId: this.#facts.id, why: (error as Error).message }, { cause: error })
+    }
     this.#needs.hooks.job('Running')
   }
 

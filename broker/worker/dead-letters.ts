@@ -30,6 +30,7 @@ interface Needs {
 const WHY_KEPT = 4000
 const MOST_LISTED = 1000
 const AGAIN_MS = 1000
+const LETTER_ID = /^[1-9]\d{0,14}$/
 
 /** What is kept of a request that is given up. */
 export function letterOf (request: BrokerRequest, sent: Envelope, displayId: string, why: string, now: number): NewLetter {
@@ -90,10 +91,14 @@ export class DeadLetters {
 
   /** Of one that runs again the fault stays, whatever comes of it. */
   async remove (id: string): Promise<void> {
+    if (!LETTER_ID.test(id)) throw this.#unknown(id)
     const request = this.#running.get(id)
     if (request !== undefined) this.#over(id, request)
     await this.#needs.store.remove(id)
   }
+
+  /** No work is done any more: what ran again is dead as before. */
+  stop (): void { for (const [id, request] of this.#running) this.#over(id, request) }
 
   /** How many run again; those whose client was purged do not. */
   get running (): number {
@@ -162,7 +167,7 @@ export class DeadLetters {
   }
 
   async #find (id: string): Promise<NonNullable<Awaited<ReturnType<DeadLetterStore['read']>>>> {
-    const found = /^[1-9]\d{0,14}$/.test(id) ? await this.#needs.store.read(id) : undefined
+    const found = LETTER_ID.test(id) ? await this.#needs.store.read(id) : undefined
     if (found === undefined) throw this.#unknown(id)
     return found
   }

@@ -85,6 +85,12 @@ export class DemandKeeper {
 
   get target (): number { return this.#target }
 
+  /** The session was raised for somebody who reads what is stored: no instance is wanted until work comes. */
+  startIdle (): void {
+    this.#min = this.#needs.minUnits ?? 0
+    this.#target = this.#warm
+  }
+
   /** Those without which it does not work. */
   get #least (): number { return Math.max(1, this.#needs.minUnits ?? 1) }
   get #most (): number { return this.#needs.maxUnits ?? Infinity }

@@ -183,7 +183,7 @@ export class BrokerSession {
 
   /** Raises what the store has, starts demand and dispatchers. Requests are taken when it resolves. */
   async open (): Promise<void> {
-    const { store, demand, events, service, log } = this.#needs
+    const { record, store, demand, events, service, log } = this.#needs
     const stored = await store.load()
     this.counters.purged(await store.purged())
     this.counters.deadLettered = await store.deadLettered()
@@ -193,6 +193,7 @@ export class BrokerSession {
     if (this.#endedAs !== undefined) { this.#requests.drop(); this.#armIdle(); return }
     await this.letters.recover()
     const { tasks, cursor } = await events.snapshot(this.sessionId)
+    if (record.state === 'Suspended' && this.callsWanted === 0) demand.startIdle()
     await demand.start()
     this.#taskStateChanged(tasks)
     void this.#follow(cursor)
@@ -353,6 +354,7 @@ export class BrokerSession {
     for (const request of this.#requests.drop()) request.isDropped = true
     this.#direct.refuse(error)
     this.#custom?.forget()
+    this.letters.stop()
     this.#clients.jobEnded()
     void this.#pool.close(0)
   }

@@ -15,6 +15,9 @@ type Session = Omit<SessionView, 'brokerPid' | 'counters'> & {
   group?: string,
   labels?: Record<string, string>,
   exclude?: string[],
+  minUnits?: number,
+  maxUnits?: number,
+  priority?: number,
   coresPerUnit?: number,
   unitType?: string,
   canPreempt?: boolean,
@@ -144,8 +147,10 @@ function describe (session: Session): string[] {
 }
 
 /** What nodes and units it asked for; null: nothing. */
-function wishes ({ group, labels = {}, exclude = [], coresPerUnit, unitType, canPreempt }: Session): string | null {
+function wishes ({ minUnits, maxUnits, priority, group, labels = {}, exclude = [], coresPerUnit, unitType, canPreempt }: Session): string | null {
   const said = [
+    ...(minUnits === undefined && maxUnits === undefined ? [] : [`${minUnits ?? 1} to ${maxUnits ?? 'all'} units`]),
+    ...(priority === undefined || priority === 2000 ? [] : [`priority ${priority}`]),
     ...(group === undefined ? [] : [`group ${group}`]),
     ...Object.entries(labels).map(([name, value]) => `${name}=${value}`),
     ...(exclude.length === 0 ? [] : [`not on ${exclude.join(', ')}`]),

@@ -265,6 +265,16 @@ const BROKEN: Array<[string, CustomBroker, RegExp]> = [
   ['onGather is not there', new class Bad extends CustomBroker { override onRequest (): Verdict { return { scatter: [{ body: '<a/>' }] } } }(), /Bad: onGather is not there/],
   ['onTaskStateChanged throws', new class Bad extends CustomBroker { override onTaskStateChanged (): void { boom() } }(), /Bad: onTaskStateChanged threw Error: boom/],
 ]
+BROKEN.push(
+  ['onRequest throws what cannot be shown', new class Bad extends CustomBroker { override onRequest (): Verdict { throw { toJSON () { boom() }, toString () { boom() } } } }(), /Bad: onRequest threw what cannot be shown/], // eslint-disable-line no-throw-literal
+  ['onRequest throws a proxy', new class Bad extends CustomBroker { override onRequest (): Verdict { throw new Proxy({}, { getPrototypeOf: boom, get: boom }) } }(), /Bad: onRequest threw what cannot be shown/],
+  ['onRequest throws an error whose message throws', new class Bad extends CustomBroker { override onRequest (): Verdict { throw Object.defineProperty(new Error('x'), 'message', { get: boom }) } }(), /Bad: onRequest threw what cannot be shown/],
+  ['onRequest throws null', new class Bad extends CustomBroker { override onRequest (): Verdict { throw null } }(), /Bad: onRequest threw null/], // eslint-disable-line no-throw-literal
+  ['onRequest gives a then that throws', new class Bad extends CustomBroker { override onRequest (): Verdict { return Object.defineProperty({}, 'then', { get: boom }) as never } }(), /Bad: onRequest threw Error: boom/],
+  ['onRequest scatters a list with holes', new class Bad extends CustomBroker { override onRequest (): Verdict { return { scatter: Array(3) as never } } }(), /Bad: onRequest .*scatter\[0\] is an object/],
+  ['onRequest gives an action that no header can carry', new class Bad extends CustomBroker { override onRequest (): Verdict { return { replace: { action: 'a\ud800' } } } }(), /Bad: onRequest .*replace\.action is text/]
+)
+
 for (const [what, broker, why] of BROKEN) {
   t.test(`a hook that fails ends its session, and says which: ${what}`, async t => {
     const { session, clock, states, whys, client } = await open(t, { durable: true, custom: broker, settings: { hookTimeoutMs: 500 } })
