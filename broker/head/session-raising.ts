@@ -37,6 +37,9 @@ const TRIES = 3
 const LOOK_MS = 250
 /** A durable session whose workers died this often within a minute is left suspended until somebody calls it: raising it on and on would take its neighbours down each time. */
 const MOST_DEATHS_A_MINUTE = 20
+/** A custom broker's code that ends its worker (process.exit, an error that nobody caught, memory) is raised this often, as a program is started again; a worker that was killed does not count. */
+const MOST_SELF_ENDS = 3
+const SELF_ENDED = /^exit code [1-9]|^signal SIG(?:ABRT|SEGV|ILL|BUS|TRAP)/
 
 /**
  * Brings sessions and workers together: which worker serves a session, raising a durable one that nobody serves, and what becomes of the sessions of
@@ -46,6 +49,8 @@ export class SessionRaising {
   readonly #needs: RaisingNeeds
   readonly #raises = new Shared<Worker>()
   readonly #deaths = new Map<string, number[]>()
+  /** How often the code of a custom broker has ended its worker; the worker serves nobody else. */
+  readonly #selfEnds = new Map<string, number>()
 
   constructor (needs: RaisingNeeds) { this.#needs = needs }
 
@@ -136,7 +141,8 @@ export class SessionRaising {
     const { sessions, turns, log } = this.#needs
     await this.#keepAt('sessions of an ended worker', async () => {
       for (const record of await sessions.ofWorker(workerId)) {
-        if (words?.sessionId === record.sessionId) { await this.#failed(record, workerId, words.why); continue }
+        const hopeless = words?.sessionId === record.sessionId ? words.why : this.#endedItself(record, why)
+        if (hopeless !== undefined) { await this.#failed(record, workerId, hopeless); continue }
         if (record.state === 'Starting' && turns.isTaken(record.sessionId)) continue // whoever starts it notices, and tries another worker
         await this.#orphaned(record.sessionId, workerId, why)
         if (canBeRaised(record) && !isReadOnly(record)) void this.#raiseBehind(record.sessionId).catch(err => log.error({ sessionId: record.sessionId, err }, 'session is not raised; the next call tries again'))
@@ -248,6 +254,15 @@ export class SessionRaising {
     if (changed === undefined) return
     log[record.durable ? 'warn' : 'error']({ sessionId, workerId, why, state }, 'session lost its worker')
     if (!record.durable) await demand.remove(sessionId, { forget: true }) // its queues were in that process: nothing can be computed for it any more
+  }
+
+  /** Undefined: it may be raised again. */
+  #endedItself ({ sessionId, isAlone = false, durable }: SessionRecord, why: string): string | undefined {
+    if (!isAlone || !durable || !SELF_ENDED.test(why)) return undefined
+    const ends = (this.#selfEnds.get(sessionId) ?? 0) + 1
+    if (this.#selfEnds.size > 10_000) this.#selfEnds.clear()
+    this.#selfEnds.set(sessionId, ends)
+    return ends > MOST_SELF_ENDS ? `its custom broker has ended its worker ${ends} times, the last with ${why}` : undefined
   }
 
   /** It took its worker down by itself: raised again it would do so again. What is stored stays. */
