@@ -23,7 +23,7 @@ export function traceCommand (program: Command, io: Io): void {
     .option('--cursor <CURSOR>', 'go on where a search stopped')
     .option('--watch', 'one JSON line for each message that has come further, once a second, until Ctrl-C')
     .option('--json', 'one JSON document')
-    .addHelpText('after', '\nExamples:\n  soa trace 1730412\n  soa trace 1730412 5f0c2a1e\n  soa trace 1730412 --user-data row-17 --exact\n  soa trace 1730412 --client risk --state faulted --json')
+    .addHelpText('after', '\nWAITED: from flushed, or received, to the first dispatch. RAN: its last run, with what it waited in its host (serviceRequestPrefetchCount). IN ALL: from received to the end.\n\nExamples:\n  soa trace 1730412\n  soa trace 1730412 5f0c2a1e\n  soa trace 1730412 --user-data row-17 --exact\n  soa trace 1730412 --client risk --state faulted --json')
     .action(async (sessionId: string, message: string | undefined, options: Flags) => {
       const api = new HeadApi(options.head ?? io.env.SOA_HEAD ?? 'http://127.0.0.1:8080', io.signal)
       const { client, userData, exact, state, limit, cursor } = options
