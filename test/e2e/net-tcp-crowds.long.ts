@@ -73,7 +73,8 @@ async function start (t: Test) {
     if (before === undefined) delete process.env.NODE_OPTIONS
     else process.env.NODE_OPTIONS = before
   })
-  const session = await Session.create({ service: 'CcpEchoSvc', head: cluster.head, minUnits: 1, maxUnits: 1 })
+  // What is traced has a bound of its own, which is to be reached before the first look.
+  const session = await Session.create({ service: 'CcpEchoSvc', head: cluster.head, minUnits: 1, maxUnits: 1, settings: { traceMessages: 1000 } })
   t.teardown(() => session.close())
   const url = `${cluster.netTcp}/${session.id}/NetTcp`
   const first = await open(url)
