@@ -21,7 +21,7 @@ import { Cluster, eventually } from './cluster.ts'
  * | durable is slow | `npm run bench` prints the ratio |
  * | a bad configuration restarts for ever | cli/up.test.ts, cli/up-ends.test.ts; head/head.test.ts: readiness says which check fails |
  * | clients need special generator options | interop/dotnet.test.ts, interop/toolkits.test.ts: plain proxies |
- * | session ids that are no numbers | head/launchers.test.ts; e2e/seed-envelope.test.ts |
+ * | session ids that are no numbers | head/launchers.test.ts; e2e/seed-envelope.long.ts |
  * | diagnosing | worker/trace.test.ts, `soa trace` |
  * | starting takes longer than the work (`minWarm`) | e2e/elastic.long.ts |
  * | a retried task | e2e/kill-broker.test.ts: a service host |
