@@ -48,7 +48,7 @@ t.test('frozen: a whole machine stands still past the lease of its worker; anoth
   t.ok(isAlive(worker), 'the old worker still stands there')
   process.kill(pid, 'SIGCONT')
   await eventually('the old worker has ended by itself', () => !isAlive(worker))
-  t.match(grid.log, /worker was given up and ends/)
+  await eventually('it says why', () => /worker was given up and ends/.test(grid.log))
   process.kill(alpha.pid, 'SIGCONT')
   await reading
   t.equal((await grid.session(alpha, session.id)).brokerPid, next, 'and the old head knows who serves it')
