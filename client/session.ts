@@ -27,8 +27,24 @@ export interface ConnectOptions {
   readonly transport?: 'netTcp' | 'http' | undefined
 }
 
+/** What nodes and units a session asks for. */
+export interface SessionWishes {
+  /** Node group; several with commas between them: nodes that are in all of them. One that no node is in is refused, with those that there are. */
+  readonly group?: string | undefined
+  /** Labels that a node must have, by name. */
+  readonly labels?: Readonly<Record<string, string>> | undefined
+  /** Names of nodes that are not to be used. */
+  readonly exclude?: readonly string[] | undefined
+  /** Cores of each service instance, 1 … 4096, default 1; it takes as many calls at a time, unless the service says otherwise. */
+  readonly coresPerUnit?: number | undefined
+  /** What a service instance gets instead: the slots of a socket, or a whole node. */
+  readonly unitType?: 'core' | 'socket' | 'node' | undefined
+  /** False: no other session takes its service instances, whatever its priority; default true. */
+  readonly canPreempt?: boolean | undefined
+}
+
 /** What a new session is to be. Whatever is left out is taken from the service's registration file, then from the head's settings. */
-export interface SessionOptions extends ConnectOptions {
+export interface SessionOptions extends ConnectOptions, SessionWishes {
   /** Name of a registered service. */
   readonly service: string
   /** `1.2`, …; left out: the unversioned one, else the highest. */
@@ -44,18 +60,6 @@ export interface SessionOptions extends ConnectOptions {
   readonly maxUnits?: number | undefined
   /** 0 … 4000, higher goes first; default 2000. */
   readonly priority?: number | undefined
-  /** Node group; several with commas between them: nodes that are in all of them. One that no node is in is refused, with those that there are. */
-  readonly group?: string | undefined
-  /** Labels that a node must have, by name. */
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  /** Names of nodes that are not to be used. */
-  readonly exclude?: readonly string[] | undefined
-  /** Cores of each service instance, 1 … 4096, default 1; it takes as many calls at a time, unless the service says otherwise. */
-  readonly coresPerUnit?: number | undefined
-  /** What a service instance gets instead: the slots of a socket, or a whole node. */
-  readonly unitType?: 'core' | 'socket' | 'node' | undefined
-  /** False: no other session takes its service instances, whatever its priority; default true. */
-  readonly canPreempt?: boolean | undefined
   /** Session settings by name (`soa settings`): `{ messageResendLimit: 0 }`. */
   readonly settings?: Readonly<Record<string, number | string | boolean>> | undefined
 }
@@ -74,7 +78,7 @@ export interface ClientInfo {
 }
 
 /** The session object of REST and CLI (surface.md). */
-export interface SessionInfo {
+export interface SessionInfo extends SessionWishes {
   readonly sessionId: string
   readonly service: string
   readonly version?: string | undefined
@@ -84,13 +88,6 @@ export interface SessionInfo {
   readonly shared?: boolean | undefined
   readonly state: 'Starting' | 'Running' | 'Suspended' | 'Finished' | 'Failed' | 'Canceled'
   readonly why?: string | undefined
-  /** What it asked for, as in `SessionOptions`. */
-  readonly group?: string | undefined
-  readonly labels?: Readonly<Record<string, string>> | undefined
-  readonly exclude?: readonly string[] | undefined
-  readonly coresPerUnit?: number | undefined
-  readonly unitType?: 'core' | 'socket' | 'node' | undefined
-  readonly canPreempt?: boolean | undefined
   readonly brokerPid?: number | null | undefined
   readonly endpoints: { readonly http: string, readonly netTcp: string | null }
   readonly counters: { readonly total: number, readonly processed: number, readonly processing: number, readonly faulted: number }

@@ -1,20 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { SoaError, isSoaError } from '../../core/errors.ts'
 import { machine, type Machine } from '../../core/machine.ts'
-import { sleep, type Clock } from '../../core/clock.ts'
+import { sleep } from '../../core/clock.ts'
 import { ofSession } from '../../config/settings.ts'
-import type { Logger } from '../../core/log.ts'
 import type { Envelope } from '../../wire/soap/envelope.ts'
-import type { MessageStore } from '../../store/message-store.ts'
 import { isReadOnly, type SessionRecord } from '../../store/session-store.ts'
-import type { TaskEvents, TaskInfo } from '../../store/placement-store.ts'
-import type { SoapCaller, SoapReply } from '../../transport/channel.ts'
+import type { TaskInfo } from '../../store/placement-store.ts'
+import type { SoapReply } from '../../transport/channel.ts'
 import type { SessionView } from '../contract.ts'
 import type { BrokerClient } from './broker-client.ts'
 import type { ClientQueue } from './client-queue.ts'
 import { SessionCounters } from './counters.ts'
 import type { DeadLetters } from './dead-letters.ts'
-import type { DemandKeeper, Units } from './demand.ts'
+import type { Units } from './demand.ts'
 import { customWork, type CustomNeeds } from './custom-setup.ts'
 import { DurableMap } from './custom-state.ts'
 import type { CustomWork } from './custom-work.ts'
@@ -26,36 +24,12 @@ import { RequestQueue } from './request-queue.ts'
 import { BROKER } from './session.states.ts'
 import { sessionTries } from './session-tries.ts'
 import { SessionClients } from './session-clients.ts'
+import type { Ending, SessionNeeds } from './session-needs.ts'
 import { Settler } from './settler.ts'
 import { StartTrouble } from './start-trouble.ts'
 import { Throttle } from './throttle.ts'
 import { Tracing } from './tracing.ts'
 import type { ServiceFacts } from './service-facts.ts'
-
-/** How a broker ends: destroyed (no trace left), suspended (durable, raised on the next call), or let go of after another broker took over. */
-export type Ending = 'destroyed' | 'suspended' | 'lost'
-
-export interface SessionNeeds {
-  record: SessionRecord
-  service: ServiceFacts
-  store: MessageStore
-  demand: DemandKeeper
-  events: TaskEvents
-  connect: (task: TaskInfo, slots: number) => SoapCaller
-  /** Hosts are ours, and work on calls in the order in which they get them. */
-  keepsOrder?: boolean
-  /** Tells a host to end by itself; false: it does not take that. */
-  exitHost: (task: TaskInfo) => Promise<boolean>
-  taskFateTimeoutMs: number
-  /** Undefined: the stock broker alone. */
-  custom?: CustomNeeds | undefined
-  clock: Clock
-  log: Logger
-  /** The broker has ended by itself (idle clocks, lost ownership). */
-  ended: (session: BrokerSession, ending: Ending, why: string) => void
-  /** The session failed or was canceled: the record should say so. */
-  stateChanged: (session: BrokerSession, state: SessionRecord['state'], why: string) => void
-}
 
 /** The broker of one session: its clients, its queues, its dispatchers, its clocks. */
 export class BrokerSession {
@@ -259,7 +233,7 @@ export class BrokerSession {
       if (this.letters.running > 0) { this.#arm(ms, event, why); return }
       if (!this.#life.fire(event)) return
       const isWorthKeeping = this.isDurable && (event === 'idle' || this.#queues.size > 0)
-      this.#stop(isWorthKeeping ? 'suspended' : 'destroyed').then(() => this.#needs.ended(this, isWorthKeeping ? 'suspended' : 'destroyed', why), error => this.#needs.log.error({ err: error as Error }, 'session did not end cleanly'))
+      this.#stop(isWorthKeeping ? 'suspended' : 'destroyed').then(() => this.#needs.ended(isWorthKeeping ? 'suspended' : 'destroyed', why), error => this.#needs.log.error({ err: error as Error }, 'session did not end cleanly'))
     }, { unref: true })
   }
 
@@ -325,7 +299,7 @@ export class BrokerSession {
     await this.#needs.demand.stop(false)
     if (this.#clients.size === 0) this.#armIdle()
     void this.#custom?.over('Canceled', 'canceled')
-    this.#needs.stateChanged(this, 'Canceled', 'canceled by a client')
+    this.#needs.stateChanged('Canceled', 'canceled by a client')
   }
 
   /** The session cannot go on: readers get what is stored, then a fault. Ownership lost: everything is let go of at once. */
@@ -336,7 +310,7 @@ export class BrokerSession {
       if (!this.#life.fire('suspend')) return
       log.error({ err: error }, 'another broker owns this session: letting go')
       this.#letGo(error)
-      ended(this, 'lost', why)
+      ended('lost', why)
       return
     }
     if (!this.#life.fire('fail')) return
@@ -347,7 +321,7 @@ export class BrokerSession {
     this.#needs.demand.stop(false).catch(stopError => log.warn({ err: stopError as Error }, 'demand not removed'))
     if (this.#clients.size === 0) this.#armIdle()
     void this.#custom?.over('Failed', `failed: ${why}`)
-    stateChanged(this, 'Failed', why)
+    stateChanged('Failed', why)
   }
 
   #endWork (error: SoaError): void {
@@ -366,13 +340,13 @@ export class BrokerSession {
   }
 
   /** Ends the broker on purpose. `destroyed`: every trace goes. `suspended`: a durable session stays in the store. */
-  async close (ending: 'destroyed' | 'suspended', graceMs = 0): Promise<void> {
+  async close (ending: Exclude<Ending, 'lost'>, graceMs = 0): Promise<void> {
     if (!this.#life.fire(ending === 'destroyed' ? 'close' : 'suspend')) return
     await this.#stop(ending, graceMs)
   }
 
   /** Closing order ([broker-behaviour] 1.3): no new work, dispatchers, the job, then the queues. */
-  async #stop (ending: 'destroyed' | 'suspended', graceMs = 0): Promise<void> {
+  async #stop (ending: Exclude<Ending, 'lost'>, graceMs = 0): Promise<void> {
     this.#disarm()
     if (ending === 'destroyed') this.#ending = new SoaError('Session_ValidateJobFailed_AlreadyFinished', { sessionId: this.sessionId })
     const gone = this.#ending

@@ -13,7 +13,8 @@ import type { CustomNeeds } from './custom-setup.ts'
 import { DemandKeeper } from './demand.ts'
 import { wishesOf } from '../wishes.ts'
 import { exitHost } from './host-exit.ts'
-import { BrokerSession, type Ending } from './session.ts'
+import { BrokerSession } from './session.ts'
+import type { Ending } from './session-needs.ts'
 import { ServiceFacts } from './service-facts.ts'
 import { operationsOf } from './description.ts'
 
@@ -118,8 +119,8 @@ export class WorkerSessions {
         custom,
         clock,
         log,
-        ended: (ended, ending, why) => { this.#ended(ended, ending, why) },
-        stateChanged: (changed, state, why) => { this.#record(changed.sessionId, { state, why }) },
+        ended: (ending, why) => { this.#ended(session, ending, why) },
+        stateChanged: (state, why) => { this.#record(record.sessionId, { state, why }) },
       })
       await session.open()
       this.#open.set(record.sessionId, session)

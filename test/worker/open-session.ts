@@ -106,8 +106,8 @@ export async function openSession (options: OpenOptions) {
     custom: options.custom === undefined ? options.program : { name: options.custom.constructor.name, broker: options.custom, run: (_, call) => call(), close: async () => {} },
     clock,
     log: silent,
-    ended: (_, ending, why) => ended.push(`${ending}: ${why}`),
-    stateChanged: (_, state, why) => { states.push(state); whys.push(why) },
+    ended: (ending, why) => ended.push(`${ending}: ${why}`),
+    stateChanged: (state, why) => { states.push(state); whys.push(why) },
   })
   await session.open()
   return { session, ended, states, whys, targets, store, client: (id = 'c'): BrokerClient => session.client(id) }

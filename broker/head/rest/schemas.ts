@@ -74,6 +74,16 @@ const letterFields: Record<string, Schema> = {
 const letter = object(letterFields, { $id: 'DeadLetter' })
 const wholeLetter = object({ ...letterFields, body: text('markup inside the SOAP Body of the request'), envelope: text('the whole request as SOAP 1.2') }, { $id: 'WholeDeadLetter' })
 
+/** What nodes and units a session asks for. */
+const wishes = {
+  group: text('node group; several with commas between them: nodes that are in all of them'),
+  labels: object({}, { additionalProperties: { type: 'string' }, description: 'labels that a node must have' }),
+  exclude: { ...list(text('')), description: 'names of nodes that are not to be used' },
+  coresPerUnit: { type: 'integer', description: 'cores of each service instance, 1 … 4096; default 1' },
+  unitType: text('what a service instance gets: coresPerUnit cores, the slots of a socket, or a whole node; default core', { enum: ['core', 'socket', 'node'] }),
+  canPreempt: { type: 'boolean', description: 'false: no other session takes its service instances; default true' }
+}
+
 /** `GET …/dead-letters`: a page, and what the session has in all. */
 export const letterPage = object({ items: list(ref('DeadLetter')), next: text('cursor of the following page; absent at the end'), total: count('kept now'), dropped: count('the oldest, which went when there were more than maxDeadLetters') }, { required: ['items'] })
 
@@ -105,12 +115,7 @@ const session = object({
   priority: count('0 … 4000, higher goes first'),
   minUnits: count('service instances, all of them or none'),
   maxUnits: count('service instances at most'),
-  group: text('node group; several with commas between them: nodes that are in all of them'),
-  labels: object({}, { additionalProperties: { type: 'string' }, description: 'labels that a node must have' }),
-  exclude: { ...list(text('')), description: 'names of nodes that are not to be used' },
-  coresPerUnit: { type: 'integer', description: 'cores of each service instance, 1 … 4096; default 1' },
-  unitType: text('what a service instance gets: coresPerUnit cores, the slots of a socket, or a whole node; default core', { enum: ['core', 'socket', 'node'] }),
-  canPreempt: { type: 'boolean', description: 'false: no other session takes its service instances; default true' },
+  ...wishes,
   settings: object({}, { additionalProperties: true, description: 'what the session overrides' }),
   brokerPid: orNull({ type: 'integer', description: 'process that serves it; null while nobody does' }),
   brokerUniqueId: text('new for every incarnation of its broker'),
@@ -193,12 +198,7 @@ export const sessionRequest = object({
   minUnits: { type: 'integer', description: 'service instances, all of them or none; default 1' },
   maxUnits: { type: 'integer', description: 'service instances at most; default: all slots' },
   priority: { type: 'integer', description: '0 … 4000, higher goes first; default 2000' },
-  group: text('node group; several with commas between them: nodes that are in all of them'),
-  labels: object({}, { additionalProperties: { type: 'string' }, description: 'labels that a node must have' }),
-  exclude: { ...list(text('')), description: 'names of nodes that are not to be used' },
-  coresPerUnit: { type: 'integer', description: 'cores of each service instance, 1 … 4096; default 1' },
-  unitType: text('what a service instance gets: coresPerUnit cores, the slots of a socket, or a whole node; default core', { enum: ['core', 'socket', 'node'] }),
-  canPreempt: { type: 'boolean', description: 'false: no other session takes its service instances; default true' },
+  ...wishes,
   settings: sessionSettings
 }, { required: ['service'], additionalProperties: false })
 
