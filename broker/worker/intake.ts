@@ -66,6 +66,8 @@ export class Intake {
   #committing: Promise<unknown> = Promise.resolve()
   /** The last commit's answer was lost: it may have been done. */
   #isCommitUnsure = false
+  /** That commit had the end mark. */
+  #isEndUnsure = false
   #isGone = false
   /** Requests of this batch that were refused where their sender could not see it, and why the last one was. */
   #refusals: { count: number, last: unknown } = { count: 0, last: undefined }
@@ -247,10 +249,23 @@ export class Intake {
 
   /** Whether the commit whose answer was lost was done: then what it covers is flushed, and not to be forgotten. */
   async #lookUpCommit (): Promise<void> {
-    const stored = (await this.#needs.store.load()).find(({ clientId }) => clientId === this.#needs.key)
-    this.#isCommitUnsure = false
+    const stored = await this.#load()
+    this.#isCommitUnsure = this.#isEndUnsure = false
     if (stored === undefined || (stored.committedSeq <= this.#committedSeq && !stored.endOfMessages)) return
     this.#flushed(stored.committedSeq, stored.committed, stored.endOfMessages)
+  }
+
+  /** Whether the end mark whose answer was lost is stored. If it is not, the commit itself stays in doubt: its caller may say it again, with its count. */
+  async #lookUpEnd (): Promise<void> {
+    const stored = await this.#load()
+    this.#isEndUnsure = false
+    if (stored?.endOfMessages !== true) return
+    this.#isCommitUnsure = false
+    this.#flushed(stored.committedSeq, stored.committed, true)
+  }
+
+  async #load (): Promise<StoredClient | undefined> {
+    return (await this.#needs.store.load()).find(({ clientId }) => clientId === this.#needs.key)
   }
 
   /**
@@ -266,14 +281,16 @@ export class Intake {
 
   async #commit (count: number, { batchId, endOfMessages, timeoutMs, signal }: CommitOptions): Promise<void> {
     const { isDurable, store, clock } = this.#needs
-    if (this.#endOfMessages) throw new SoaError('Broker_EOMReject_EndRequests', {})
     if (endOfMessages && count === 0 && this.#nextSeq === 1) throw new SoaError('Broker_EOMReject_NoRequest', {})
     const isOver = (): boolean => isDurable && batchId >= 0 && batchId < this.#batchId
     const name = endOfMessages ? 'EndRequests' : 'Flush'
     const isReached = (): boolean => this.#uncommitted.length === count && !this.#mustForget && (!isDurable || batchId <= this.#batchId || count === 0)
     for (;;) {
       await this.#lookUp()
+      // An EndRequests said again only repeats what may be done; a Flush would go past an end mark that is stored.
+      if (this.#isEndUnsure && !endOfMessages) await this.#lookUpEnd()
       if (this.#isGone) throw new SoaError('ClientPurged', {})
+      if (this.#endOfMessages) throw new SoaError('Broker_EOMReject_EndRequests', {})
       if (isOver()) return // an older batch: succeeds and does nothing ([broker-behaviour] 2.3)
       if (isReached()) break
       const { count: refused, last } = this.#refusals
@@ -289,9 +306,13 @@ export class Intake {
     const seq = this.#uncommitted.at(-1)?.seq ?? this.#committedSeq
     const committed = this.#committed + count
     const committing = store.commit(this.#needs.key, this.#needs.displayId, { seq, committed, endOfMessages, batchId: this.#batchId })
-    this.#committing = committing.catch(error => { this.#isCommitUnsure ||= isSoaError(error, 'StorageServiceNotAvailble') })
+    this.#committing = committing.catch(error => {
+      if (!isSoaError(error, 'StorageServiceNotAvailble')) return
+      this.#isCommitUnsure = true
+      this.#isEndUnsure ||= endOfMessages
+    })
     await committing
-    this.#isCommitUnsure = false
+    this.#isCommitUnsure = this.#isEndUnsure = false
     this.#flushed(seq, committed, endOfMessages)
   }
 

@@ -6,7 +6,7 @@ import { needsRedis, startRedis } from '../redis-server.ts'
 import { model } from './model/run.ts'
 
 // The model over the real store: a broker that crashes leaves its connection to the next one, which takes the session over as in the house.
-t.test('model (Redis): whatever happens in whatever order, what was promised is kept', { ...needsRedis, timeout: 600_000 }, async t => {
+t.test('model (Redis): whatever happens in whatever order, what was promised is kept', { ...needsRedis, timeout: 3_600_000 }, async t => {
   const server = await startRedis(t, { appendfsync: 'everysec' })
   const redis = await openRedis(server.url, { log: silent })
   t.teardown(() => closeRedis(redis))

@@ -217,6 +217,7 @@ export class Interpreter {
       if (call.covered === undefined && batchId === (this.#rig.isDurable ? program.batch : -1)) throw new Error(`${key}: ${endOfMessages ? 'EndRequests' : 'Flush'}(${count}) was answered, and nothing was committed`)
     }, error => {
       of.flushes.delete(call)
+      if (isSoaError(error) && TOO_LATE.includes(error.fault)) reference.heardOfEnd(key)
       this.#refusal(key, `Flush(${count})`, error, hasNone || reference.client(key).purging > 0 || reference.live(key).every(({ isVoid }) => isVoid) ? ['OperationTimeout', 'Broker_EOMReject_NoRequest'] : ['OperationTimeout'])
     })
   }

@@ -91,8 +91,8 @@ export class Reference implements StoreWatch {
 
   /** Its sender was told that the store is away: the broker learns what came of it when it has to. */
   doubted (id: string): void {
-    const entry = this.find(id)
-    if (entry?.isFlushed === false) entry.isDoubtful = true
+    // A message whose first sending is flushed may be there once more.
+    for (const client of this.clients.values()) for (const entry of client.entries.values()) if (entry.id === id && !entry.isFlushed) entry.isDoubtful = true
   }
 
   appended (key: string, rows: readonly StoredRequest[]): void {
@@ -113,7 +113,9 @@ export class Reference implements StoreWatch {
     const client = this.client(key)
     // Counted from the last one that its client knows of.
     const covered = this.live(key).filter(entry => !entry.isHeard && entry.seq <= seq)
-    const call = [...client.flushes].find(flush => flush.covered === undefined && flush.endOfMessages === endOfMessages && flush.count === covered.length)
+    const waits = [...client.flushes].filter(flush => flush.covered === undefined && flush.endOfMessages === endOfMessages)
+    // What an older batch's call repeats is done already, and its client has ceased to ask.
+    const call = waits.find(({ count }) => count === covered.length) ?? (covered.length === 0 ? waits.find(({ batch }) => batch < client.batch) : undefined)
     if (call === undefined) {
       const ids = covered.map(({ id }) => id).join(' ')
       throw new Error(`${key}: a commit of ${ids === '' ? 'nothing' : ids}${endOfMessages ? ' with the end mark' : ''} that no call asked for`)
@@ -134,6 +136,13 @@ export class Reference implements StoreWatch {
   heard (key: string, call: FlushCall): void {
     for (const entry of call.covered ?? []) entry.isHeard = true
     if (call.endOfMessages) this.client(key).isEndHeard = true
+  }
+
+  /** Its client was told that it comes after the end: so its requests are flushed, if they are there. */
+  heardOfEnd (key: string): void {
+    const client = this.client(key)
+    client.isEndHeard ||= client.isEnded
+    for (const entry of client.isEnded ? this.live(key) : []) entry.isHeard ||= entry.isFlushed
   }
 
   /** Flushed, and its client was not told. */
