@@ -9,6 +9,7 @@ import type { TaskInfo } from '../store/placement-store.ts'
  * | --- | --- | --- |
  * | `POST /claim` | `{head, socket}` | 200 `WorkerStatus`: "this head looks after you and takes what you got for others". Unclaimed for `workerClaimTimeoutMs` it suspends all and exits |
  * | `POST /sessions` | `SessionRecord` | 201 `SessionView` once requests are taken; raises it from the store when it was there before. 409 when this worker serves it already |
+ * | `GET /figures` | | 200 `WorkerFigures`, as in `WorkerStatus` |
  * | `GET /sessions/{id}` | | 200 `SessionView`, 404 |
  * | `POST /sessions/{id}/cancel` | | 200 `SessionView`: work stops, stored responses stay readable |
  * | `DELETE /sessions/{id}` | | 204: destroyed, no key left |
@@ -24,12 +25,21 @@ import type { TaskInfo } from '../store/placement-store.ts'
  * | `POST /sessions/{id}/dead-letters/{letter}/replay` | | 202 `DeadLetterView`: it runs again |
  * | `DELETE /sessions/{id}/dead-letters/{letter}` | | 204 |
  * | `GET /sessions/{id}/trace?message=&client=&userData=&exact=&state=&limit=&cursor=` | | 200 `TraceAnswer`: one message, a search, or the session |
- * | `POST /stop` | | 202: suspend all sessions, exit 0 |
+ * | `POST /stop` | | 202 `WorkerStatus`: suspend all sessions, exit 0 |
  *
  * Errors: `application/problem+json`, the same object as REST gives (surface.md): `{title, status, detail, code?, name, setting?, limit?, value?}`.
  */
 /** `isAlone`: it serves, or has served, a session with a custom broker. */
-export interface WorkerStatus { workerId: string, pid: number, sessions: string[], rssBytes: number, isAlone: boolean }
+export interface WorkerStatus { workerId: string, pid: number, sessions: string[], rssBytes: number, isAlone: boolean, figures: WorkerFigures }
+
+/** What `grown` and `now` count, in words for whoever scrapes them: broker/head/metrics-table.ts. */
+export type Grown = 'received' | 'flushed' | 'discarded' | 'refused' | 'stored' | 'direct' | 'faults' | 'fetched' | 'retried' | 'resent' | 'duplicates' | 'deadLetters' | 'mended' |
+  'calls' | 'callSeconds' | 'storeBatches' | 'storeSeconds'
+export type Now = 'sessions' | 'queued' | 'processing' | 'replaying' | 'dispatchers' | 'starting' | 'running' | 'leaving' | 'blocked'
+/** `grown`: since the worker began, of sessions that have ended too, so it never goes down. `now`: of those that it serves. */
+export interface Figures { grown: Record<Grown, number>, now: Record<Now, number> }
+/** By service, as it is registered. */
+export type WorkerFigures = Record<string, Figures>
 
 /** [broker-behaviour] 9.1: total = processed + processing + queued, outstanding = total − processed − purgedTotal + purgedProcessed. */
 export interface Counters {

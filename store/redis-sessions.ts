@@ -3,40 +3,45 @@ import { SoaError } from '../core/errors.ts'
 import { patiently, type CallNeeds } from './redis-call.ts'
 import { sharedKey } from './redis-keys.ts'
 import { int, list, script, text, type Argument, type Reply } from './redis-script.ts'
-import type { RecordGuard, SessionQuery, SessionRecord, SessionStore, WorkerDirectory, WorkerRecord } from './session-store.ts'
+import type { RecordGuard, SessionQuery, SessionRecord, SessionState, SessionStore, WorkerDirectory, WorkerRecord } from './session-store.ts'
 
 const CREATE = script('session-create')
 const UPDATE = script('session-update')
 const REMOVE = script('session-remove')
+const STATES = script('session-states')
 const BEAT = script('worker-beat')
 const TAKE_OFF = script('worker-remove')
 
 /** Records looked at in one round trip of a list. */
 const LOOKED_AT_A_STEP = 200
 const MOST_LISTED = 1000
+/** Numbers of sessions by state are counted anew this often. */
+const COUNT_KEPT_MS = 3_600_000
 
 export interface DirectoryNeeds extends CallNeeds { readonly prefix: string }
 
 /**
  * The directory of sessions. One hash each, `{soa}:session:<id>`, a field for each member of SessionRecord with its value as JSON; beside it
- * `{soa}:sessions` (sorted set, order of creation) and `{soa}:served` (hash: session id → worker). `_op` is the last change's own id, by
+ * `{soa}:sessions` (sorted set, order of creation), `{soa}:served` (hash: session id → worker) and `{soa}:session-states` (hash: state → sessions). `_op` is the last change's own id, by
  * which a change sent again after a lost answer knows that it has landed.
  */
 export class RedisSessionStore implements SessionStore {
   readonly #needs: DirectoryNeeds
   readonly #index: string
   readonly #served: string
+  readonly #states: string
 
   constructor (needs: DirectoryNeeds) {
     this.#needs = needs
     this.#index = sharedKey(needs.prefix, 'sessions')
     this.#served = sharedKey(needs.prefix, 'served')
+    this.#states = sharedKey(needs.prefix, 'session-states')
   }
 
   async create (record: SessionRecord): Promise<boolean> {
     const worker = record.worker === undefined ? '' : JSON.stringify(record.worker)
     const args = [randomUUID(), record.sessionId, worker, ...fieldsOf(record, 'leave out')]
-    return int(await this.#patiently(() => CREATE().run(this.#needs.redis, [this.#key(record.sessionId), this.#index, this.#served], args))) === 1
+    return int(await this.#patiently(() => CREATE().run(this.#needs.redis, [this.#key(record.sessionId), this.#index, this.#served, this.#states], args))) === 1
   }
 
   async get (sessionId: string): Promise<SessionRecord | undefined> {
@@ -50,7 +55,7 @@ export class RedisSessionStore implements SessionStore {
     // An empty list of states allows none; the script's 0 means that nothing was asked.
     if (when.state !== undefined && states.length === 0) return undefined
     const args = [randomUUID(), sessionId, worker, states.length, ...states, ...fieldsOf(fields, 'remove')]
-    const flat = list(await this.#patiently(() => UPDATE().run(this.#needs.redis, [this.#key(sessionId), this.#served], args)))
+    const flat = list(await this.#patiently(() => UPDATE().run(this.#needs.redis, [this.#key(sessionId), this.#served, this.#states], args)))
     return recordOf(pairs(flat))
   }
 
@@ -75,7 +80,12 @@ export class RedisSessionStore implements SessionStore {
   }
 
   async remove (sessionId: string): Promise<void> {
-    await this.#patiently(() => REMOVE().run(this.#needs.redis, [this.#key(sessionId), this.#index, this.#served], [sessionId]))
+    await this.#patiently(() => REMOVE().run(this.#needs.redis, [this.#key(sessionId), this.#index, this.#served, this.#states], [sessionId]))
+  }
+
+  async countByState (): Promise<Partial<Record<SessionState, number>>> {
+    const flat = list(await this.#patiently(() => STATES().run(this.#needs.redis, [this.#states, this.#index], [this.#key(''), COUNT_KEPT_MS])))
+    return Object.fromEntries(Object.entries(pairs(flat)).map(([state, count]) => [JSON.parse(state) as SessionState, Number(count)]))
   }
 
   async ofWorker (workerId: string): Promise<SessionRecord[]> {

@@ -61,6 +61,8 @@ export interface SessionStore {
   /** Oldest first. `next` is the cursor of the following page, undefined at the end. */
   list (query: SessionQuery): Promise<{ items: SessionRecord[], next?: string | undefined }>
   remove (sessionId: string): Promise<void>
+  /** How many there are, without a look at each of them. */
+  countByState (): Promise<Partial<Record<SessionState, number>>>
   /** Records served by this worker. */
   ofWorker (workerId: string): Promise<SessionRecord[]>
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Pool, type Dispatcher } from 'undici'
 import type { SessionRecord } from '../../store/session-store.ts'
-import type { Problem, SessionView, WorkerStatus } from '../contract.ts'
+import type { Problem, SessionView, WorkerFigures, WorkerStatus } from '../contract.ts'
 import { Refusal } from '../problem.ts'
 
 /** Milliseconds until the worker must have begun to answer. A raise reads the whole session from the store; an answer to anything else comes from memory. */
@@ -43,7 +43,8 @@ export class WorkerLink {
   cancel (sessionId: string): Promise<SessionView> { return this.#json('POST', `/sessions/${sessionId}/cancel`, ANSWER_MS.end) as Promise<SessionView> }
   async destroy (sessionId: string): Promise<void> { await this.#json('DELETE', `/sessions/${sessionId}`, ANSWER_MS.end) }
   async suspend (sessionId: string): Promise<void> { await this.#json('POST', `/sessions/${sessionId}/suspend`, ANSWER_MS.end) }
-  async stop (): Promise<void> { await this.#json('POST', '/stop', ANSWER_MS.look) }
+  figures (): Promise<WorkerFigures> { return this.#json('GET', '/figures', ANSWER_MS.look) as Promise<WorkerFigures> }
+  stop (): Promise<Partial<WorkerStatus>> { return this.#json('POST', '/stop', ANSWER_MS.look) as Promise<Partial<WorkerStatus>> }
 
   /** Sends a request on and hands the answer back as it comes. `body` may be a stream; nothing of either is kept. */
   async pass (method: 'GET' | 'POST' | 'DELETE', path: string, options: { body?: Readable | undefined, headers?: Record<string, string>, signal: AbortSignal }): Promise<Passed> {

@@ -4,11 +4,12 @@ import { Lifetime } from '../../core/lifetime.ts'
 import type { Logger } from '../../core/log.ts'
 import type { WorkerDirectory, WorkerRecord } from '../../store/session-store.ts'
 import type { FarWorkers } from './far-workers.ts'
-import type { LastWords } from '../contract.ts'
+import type { LastWords, WorkerFigures } from '../contract.ts'
 import { takeLastWords } from './last-words.ts'
 import { removeStaleSockets } from './stale-sockets.ts'
 import type { PeerSocket } from '../../transport/peer.ts'
 import { isUnreachable, WorkerLink, type Worker } from './worker-link.ts'
+import { FigureBook } from './worker-figures.ts'
 import { isOfMachine, isWorkerAlive, killWorker, newWorker, type StartedWorker } from './worker-process.ts'
 
 export interface WorkerPoolNeeds {
@@ -40,6 +41,8 @@ interface Member extends Worker {
   isLeaving: boolean
   /** Its session has a custom broker: it gets no other one, and ends with it. */
   isAlone: boolean
+  /** Adopted: an earlier head has told of what it did until then. */
+  readonly isOld: boolean
   /** Claims in a row without an answer. */
   missed: number
   /** Claims in a row that found it without a session. */
@@ -64,6 +67,7 @@ export class WorkerPool {
   /** Ids of workers that are being started here: their start adopts them. */
   readonly #starts = new Set<string>()
   readonly #waiting = new Set<{ ready: () => void, failed: (error: Error) => void }>()
+  readonly #book = new FigureBook()
   #failures = 0
   #lastFailure: string | undefined
   /** Aborted when nobody is to be started or taken any more. */
@@ -150,8 +154,20 @@ export class WorkerPool {
   get sessions (): number { return [...this.#members.values()].reduce((sum, member) => sum + load(member), 0) }
   get workers (): Worker[] { return [...this.#members.values()] }
   /** Those of this run folder, which this head fills and stops. */
-  get ours (): Worker[] { return [...this.#members.values()].filter(member => member.isOurs) }
+  get ours (): Worker[] { return this.#ourMembers() }
   get ownSessions (): number { return [...this.#members.values()].reduce((sum, member) => sum + (member.isOurs ? load(member) : 0), 0) }
+  /** What our workers have done since this head began, as they say now; of one that does not answer, as it said last. */
+  async figures (): Promise<ReturnType<FigureBook['view']>> {
+    await Promise.all(this.#ourMembers().map(member => member.link.figures().then(figures => this.#told(member, figures), err => this.#needs.log.debug({ workerId: member.id, err }, 'worker gave no figures'))))
+    return this.#book.view()
+  }
+
+  #told (member: Member, figures: WorkerFigures | undefined): void {
+    if (member.isOurs && this.#members.get(member.id) === member) this.#book.told(member.id, figures, member.isOld)
+  }
+
+  #ourMembers (): Member[] { return [...this.#members.values()].filter(member => member.isOurs) }
+
   /** For `/readyz`: why no session could be started now, or undefined. */
   get trouble (): string | undefined {
     if (this.#isDraining) return 'the head is stopping'
@@ -169,7 +185,7 @@ export class WorkerPool {
     const { clock, log } = this.#needs
     this.#draining.abort(new SoaError('Broker_BrokerIsOffline', {}))
     await this.#adoptAll().catch(err => log.warn({ err }, 'workers could not be listed'))
-    const ours = [...this.#members.values()].filter(member => member.isOurs)
+    const ours = this.#ourMembers()
     const gone = Promise.all([...ours.map(member => this.#stop(member).then(() => this.#untilGone(member))), ...this.#starting])
     await within(clock, graceMs, gone, () => new Error('workers are still busy')).catch(err => log.warn({ err, graceMs }, 'not every worker ended in time'))
   }
@@ -273,7 +289,7 @@ export class WorkerPool {
     if (known !== undefined) return known
     if (!isWorkerAlive(pid, id)) { await this.#needs.directory.remove(id); return undefined }
     const member: Member = {
-      id, pid, socket, netTcp, control, link: new WorkerLink(control), isOurs: control.startsWith(`${this.#needs.runDir}/`), sessions: new Set(), promised: new Set(), isLeaving: false, isAlone: false, missed: 0, idleFor: 0
+      id, pid, socket, netTcp, control, link: new WorkerLink(control), isOurs: control.startsWith(`${this.#needs.runDir}/`), sessions: new Set(), promised: new Set(), isLeaving: false, isAlone: false, isOld: !this.#starts.has(id), missed: 0, idleFor: 0
     }
     this.#members.set(id, member)
     await this.#claim(member)
@@ -300,6 +316,7 @@ export class WorkerPool {
       member.missed = 0
       member.sessions = new Set(status.sessions)
       member.isAlone ||= status.isAlone
+      this.#told(member, status.figures)
       member.idleFor = load(member) === 0 ? member.idleFor + 1 : 0
     } catch (error) {
       if (this.#life.signal.aborted || !this.#members.has(member.id)) return
@@ -321,7 +338,7 @@ export class WorkerPool {
 
   /** Gives back what was started for a burst: workers without a session for two rounds, beyond the warm ones. */
   #trim (): void {
-    const ours = [...this.#members.values()].filter(member => member.isOurs && !member.isLeaving)
+    const ours = this.#ourMembers().filter(member => !member.isLeaving)
     for (const member of ours) if (member.isAlone && load(member) === 0) void this.#stop(member)
     const idle = ours.filter(member => !member.isLeaving && member.idleFor >= 2)
     for (const member of idle.slice(this.#needs.limits.workerPoolSize)) void this.#stop(member)
@@ -329,7 +346,7 @@ export class WorkerPool {
 
   async #stop (member: Member): Promise<void> {
     member.isLeaving = true
-    await member.link.stop().catch(err => this.#needs.log.warn({ workerId: member.id, err }, 'worker could not be told to stop'))
+    await member.link.stop().then(status => this.#told(member, status.figures)).catch(err => this.#needs.log.warn({ workerId: member.id, err }, 'worker could not be told to stop'))
   }
 
   async #untilGone (member: Member): Promise<void> {
@@ -348,6 +365,7 @@ export class WorkerPool {
     const { directory, onDeath, log } = this.#needs
     const member = this.#members.get(id)
     if (member === undefined || !this.#members.delete(id)) return
+    this.#book.gone(id)
     log[member.isLeaving ? 'info' : 'error']({ workerId: id, workerPid: member.pid, why, sessions: load(member) }, 'worker ended')
     const failed = (what: string) => (err: unknown): void => log.error({ workerId: id, err }, what)
     member.link.close().catch(failed('closing the link to an ended worker failed'))

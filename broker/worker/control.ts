@@ -32,7 +32,8 @@ export function controlServer (desk: WorkerDesk, log: Logger): Server {
 
   const ROUTES: readonly Route[] = [
     ['POST', /^\/claim$/, async ({ req }) => { const { head = '', socket } = await order(req); desk.claim(String(head), typeof socket === 'string' ? socket : undefined); return desk.status() }],
-    ['POST', /^\/stop$/, async ({ res }) => { res.statusCode = 202; desk.stop(); return {} }],
+    ['GET', /^\/figures$/, async () => desk.status().figures],
+    ['POST', /^\/stop$/, async ({ res }) => { res.statusCode = 202; const status = desk.status(); desk.stop(); return status }],
     ['POST', /^\/sessions$/, async ({ req, res }) => {
       const record = await order(req) as unknown as SessionRecord
       const session = await desk.open(record)

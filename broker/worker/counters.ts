@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '../../core/clock.ts'
-import type { Counters } from '../contract.ts'
+import type { Counters, Figures } from '../contract.ts'
 
 /** Whole seconds over which callsPerSecond is taken. */
 const RATE_SECONDS = 5
@@ -36,6 +36,17 @@ export class SessionCounters {
   purgedFaulted = 0
   /** Calls in the same exchange whose caller went, or was sent away, before there was an answer. */
   droppedCalls = 0
+  /** Requests that a Flush or EndRequests answered for; of this broker. */
+  flushed = 0
+  /** Unflushed requests that were forgotten: total was lowered by them. */
+  discarded = 0
+  /** Dead letters that were answered after all: faulted was lowered by them. */
+  mended = 0
+  /** Runs that came to nothing, and whose request waits for another one. */
+  retried = 0
+  /** Batches of responses that the store has taken, and the ms that it took over them. */
+  storeBatches = 0
+  storeMs = 0
   #calls = 0
   #callMs = 0
   readonly #clock: Clock
@@ -90,6 +101,30 @@ export class SessionCounters {
     const seconds = Math.min(RATE_SECONDS + (now / 1000 - this.#second), (now - this.#since) / 1000)
     const answers = this.#answers.reduce((sum, count) => sum + count, 0)
     return seconds <= 0 ? 0 : answers / Math.max(1, seconds)
+  }
+
+  /** What only grows, by name; of a raised session with what its store knew. */
+  grown (): Figures['grown'] {
+    const { total, processed, faulted, directlyReplied, replyFetched, flushed, discarded, mended, retried, reemitted, duplicates, refused, deadLettered, storeBatches } = this
+    return {
+      received: total + discarded,
+      flushed,
+      discarded,
+      refused,
+      stored: processed - directlyReplied,
+      direct: directlyReplied,
+      faults: faulted + mended,
+      fetched: replyFetched,
+      retried,
+      resent: reemitted,
+      duplicates,
+      deadLetters: deadLettered,
+      mended,
+      calls: this.#calls,
+      callSeconds: this.#callMs / 1000,
+      storeBatches,
+      storeSeconds: this.storeMs / 1000,
+    }
   }
 
   view (): Counters {

@@ -148,6 +148,7 @@ export class DeadLetters {
     if (end !== 'replaced') log.warn({ ...facts, end }, 'the response of a dead letter has no place any more')
     else if (!isFault) {
       counters.faulted--
+      counters.mended++
       queueOf(letter.clientId)?.mended()
     }
   }

@@ -108,7 +108,9 @@ export function sessionDesk (needs: Needs): Omit<Desk, 'giveUp'> {
     complete,
     putBack (request) {
       if (request.isPart !== true) counters.processing--
-      if (request.answer !== undefined || owned(request) !== undefined) requests.putBack(request)
+      if (request.answer === undefined && owned(request) === undefined) return
+      counters.retried++
+      requests.putBack(request)
     },
   }
 }

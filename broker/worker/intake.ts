@@ -215,6 +215,7 @@ export class Intake {
     this.#uncommitted = []
     this.#seen.clear()
     this.#needs.counters.total -= forgotten.length
+    this.#needs.counters.discarded += forgotten.length
     for (const request of forgotten) this.#needs.letGo(request)
     this.#needs.log.info({ clientId: this.#needs.displayId, batchId, forgotten: forgotten.length }, 'a new batch replaces unflushed requests')
     await this.#needs.store.discard(this.#needs.key, this.#committedSeq)
@@ -322,6 +323,7 @@ export class Intake {
     const through = this.#uncommitted.findLastIndex(request => request.seq <= seq) + 1
     const batch = this.#uncommitted.slice(0, through)
     this.#uncommitted = this.#uncommitted.slice(through)
+    this.#needs.counters.flushed += committed - this.#committed
     this.#committed = committed
     this.#committedSeq = seq
     this.#needs.trace?.flushed(this.#needs.key, seq)

@@ -118,7 +118,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   }
 
   const desk: WorkerDesk = {
-    status: () => ({ workerId, pid: process.pid, sessions: sessions.ids, rssBytes: process.memoryUsage.rss(), isAlone: sessions.isAlone }),
+    status: () => ({ workerId, pid: process.pid, sessions: sessions.ids, rssBytes: process.memoryUsage.rss(), isAlone: sessions.isAlone, figures: sessions.figures.view() }),
     claim (_head, socket = headSocket) { headSocket = socket; claimed() },
     session: id => sessions.get(id),
     open: record => sessions.open(record).catch(error => { throw refusalOf(error) }),

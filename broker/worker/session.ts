@@ -75,7 +75,7 @@ export class BrokerSession {
     const over = isReadOnly(record) ? record.state : undefined
     const custom = this.#custom = needs.custom === undefined || over !== undefined ? undefined : this.#customWork(needs.custom)
     this.#requests = new RequestQueue(custom?.choosesDispatchers === true ? custom.chooser : undefined)
-    this.#settler = new Settler(needs.store, custom)
+    this.#settler = new Settler(needs.store, custom, { counters: this.counters, clock })
     this.#direct = new DirectCalls({ counters: this.counters, custom, put: request => this.#requests.put(request), workCame: () => this.workCame(), failed: error => this.fail(error) })
     this.#throttle = new Throttle(record.durable ? { start: Infinity, stop: Infinity } : { start: settings.messageThrottleStartThreshold, stop: settings.messageThrottleStopThreshold })
     this.#life = machine(BROKER, over ?? 'Started', (from, event, to) => {

@@ -12,6 +12,7 @@ import type { callHost } from './call-host.ts'
 import type { CustomNeeds } from './custom-setup.ts'
 import { DemandKeeper } from './demand.ts'
 import { wishesOf } from '../wishes.ts'
+import { SessionFigures } from './figures.ts'
 import { exitHost } from './host-exit.ts'
 import { BrokerSession } from './session.ts'
 import type { Ending } from './session-needs.ts'
@@ -48,6 +49,8 @@ export class WorkerSessions {
   /** Ids being opened: a second order for one of them would take the store away from the first. */
   readonly #opening = new Set<string>()
   #isAlone = false
+  /** For heads that are scraped. */
+  readonly figures = new SessionFigures()
 
   constructor (needs: Needs) { this.#needs = needs }
 
@@ -124,6 +127,7 @@ export class WorkerSessions {
       })
       await session.open()
       this.#open.set(record.sessionId, session)
+      this.figures.opened(session)
       return session
     } catch (error) {
       await custom?.close()
@@ -139,6 +143,7 @@ export class WorkerSessions {
     if (under !== undefined || session === undefined) return under ?? Promise.resolve()
     const closing = session.close(ending).finally(() => {
       this.#open.delete(sessionId)
+      this.figures.ended(session)
       this.#closing.delete(sessionId)
       this.#needs.closed?.(sessionId)
     })
@@ -167,6 +172,7 @@ export class WorkerSessions {
 
   #ended (session: BrokerSession, ending: Ending, why: string): void {
     this.#open.delete(session.sessionId)
+    this.figures.ended(session)
     this.#needs.closed?.(session.sessionId)
     this.#needs.log.info({ sessionId: session.sessionId, ending, why }, 'session ended by itself')
     if (ending === 'lost') { this.#needs.refused?.(); return } // another broker owns it: the record is that one's to write

@@ -1,5 +1,7 @@
+import type { Clock } from '../../core/clock.ts'
 import type { MessageStore, Settlement, StateChange } from '../../store/message-store.ts'
 import { changesOf, type ChangesSource } from './changes.ts'
+import type { SessionCounters } from './counters.ts'
 
 interface Waiting { row: Settlement, changes: readonly StateChange[] | undefined, done: (at: number | undefined) => void, failed: (error: unknown) => void }
 
@@ -10,6 +12,7 @@ interface Waiting { row: Settlement, changes: readonly StateChange[] | undefined
 export class Settler {
   readonly #store: MessageStore
   readonly #source: ChangesSource | undefined
+  readonly #counted: { counters: Pick<SessionCounters, 'storeBatches' | 'storeMs'>, clock: Clock }
   readonly #maxBatch: number
   readonly #maxBacklog: number
   #waiting: Waiting[] = []
@@ -18,9 +21,10 @@ export class Settler {
   #roomWaiters: Array<() => void> = []
 
   /** @param source changes of a custom broker's state that go with any batch */
-  constructor (store: MessageStore, source?: ChangesSource, limits: { maxBatch: number, maxBacklog: number } = { maxBatch: 500, maxBacklog: 2000 }) {
+  constructor (store: MessageStore, source: ChangesSource | undefined, counted: { counters: Pick<SessionCounters, 'storeBatches' | 'storeMs'>, clock: Clock }, limits: { maxBatch: number, maxBacklog: number } = { maxBatch: 500, maxBacklog: 2000 }) {
     this.#store = store
     this.#source = source
+    this.#counted = counted
     this.#maxBatch = limits.maxBatch
     this.#maxBacklog = limits.maxBacklog
   }
@@ -46,6 +50,7 @@ export class Settler {
 
   async #write (): Promise<void> {
     this.#isWriting = true
+    const { counters, clock } = this.#counted
     // What arrives in this turn of the event loop goes into the first batch too.
     await new Promise<void>(resolve => setImmediate(resolve))
     while (this.#waiting.length > 0) {
@@ -54,7 +59,10 @@ export class Settler {
       let changes: StateChange[] | undefined
       try {
         changes = changesOf(batch, this.#source)
+        const since = clock.now()
         const kept = await this.#store.settle(batch.map(waiting => waiting.row), changes)
+        counters.storeBatches++
+        counters.storeMs += clock.now() - since
         const places = new Map(kept.map(row => [`${row.seq} ${row.clientId}`, row.at]))
         for (const waiting of batch) waiting.done(places.get(`${waiting.row.seq} ${waiting.row.clientId}`))
       } catch (error) {

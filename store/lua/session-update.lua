@@ -2,7 +2,7 @@
 -- Changes fields of a record while a guard holds. Sent again after it has landed: gives the record without asking the guard again,
 -- which may no longer hold because of this very change.
 --
--- KEYS  record, served
+-- KEYS  record, served, states
 -- ARGV  op, session id, guard on the worker (`any`, `nobody`, or the worker as JSON), number of states that are allowed (0: any), these states
 --       as JSON, then fields and values; an empty value removes the field
 -- gives fields and values of the new record, or false: it is gone, or the guard does not hold
@@ -22,6 +22,11 @@ if now[1] ~= op then
     if field == 'worker' then
       if value == '' then redis.call('HDEL', KEYS[2], ARGV[2]) else redis.call('HSET', KEYS[2], ARGV[2], value) end
     end
+  end
+  local state = redis.call('HGET', record, 'state')
+  if state ~= now[2] and redis.call('EXISTS', KEYS[3]) == 1 then
+    redis.call('HINCRBY', KEYS[3], now[2], -1)
+    redis.call('HINCRBY', KEYS[3], state, 1)
   end
 end
 return redis.call('HGETALL', record)

@@ -18,6 +18,7 @@ function raisingOf (t: { teardown: (end: () => unknown) => unknown }, record: Se
       update: async (_, change) => (now = { ...now, ...change }),
       create: async () => false,
       list: async () => ({ items: [] }),
+      countByState: async () => ({}),
       remove: async () => {},
     },
     pool: {

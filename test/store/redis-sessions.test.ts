@@ -49,6 +49,33 @@ t.test('directories in Redis', { ...needsRedis }, async t => {
     t.equal(claims.filter(Boolean).length, 1, 'of many workers that raise it, one does')
   })
 
+  t.test('sessions: they are counted by state, first out of the records, then with each change, and the count goes with the last one', async t => {
+    const store = sessions()
+    const key = `{d${fresh}}:session-states`
+    await store.create(record('1'))
+    await store.create(record('2', { state: 'Running' }))
+    t.equal(await redis.exists(key), 0, 'nobody has asked')
+    t.same(await store.countByState(), { Starting: 1, Running: 1 })
+    await store.create(record('3'))
+    await store.create(record('3'))
+    await store.update('1', { state: 'Running' })
+    await store.update('1', { state: 'Running', why: 'again' })
+    await store.update('2', { state: 'Failed' }, { state: ['Suspended'] })
+    t.same(await store.countByState(), { Starting: 1, Running: 2 }, 'what was refused, or said again, counts for nothing')
+    await store.remove('3')
+    await store.remove('3')
+    t.match(await store.countByState(), { Starting: 0, Running: 2 })
+    t.ok(await redis.pttl(key) > 0, 'it is counted anew some day')
+    await redis.hset(key, '"Running"', 70)
+    await redis.del(key)
+    t.same(await store.countByState(), { Running: 2 })
+    await store.remove('1')
+    await store.remove('2')
+    t.equal(await redis.exists(key), 0, 'no key is left')
+    t.same(await store.countByState(), {})
+    t.equal(await redis.exists(key), 0)
+  })
+
   t.test('sessions: a worker finds those that it serves', async t => {
     const store = sessions()
     await store.create(record('1', { worker: 'a' }))
