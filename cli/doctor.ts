@@ -37,7 +37,7 @@ export async function examine (io: Io, settings: AllSettings, head?: string): Pr
     programCheck(io, 'flock', ['--version'], 'apt-get install util-linux ("soa up" locks its data folder with it)'),
     ...(settings.redis === '' ? [{ what: 'redis', state: 'note' as const, found: 'none named (SOA_REDIS): "soa up" runs one of its own' }] : await redisChecks(settings.redis, settings.durability as Level, settings.replicas)),
     isUp,
-    ...await Promise.all(listenAddresses(settings).map(address => portCheck(address, isUp.state === 'ok' && new URL(head ?? here).port === String(port)))),
+    ...await Promise.all(listenAddresses(settings).map(address => portCheck(address, isUp.state === 'ok' && (head ?? here).split(',').some(url => new URL(url.trim()).port === String(port))))),
     await diskCheck(dataPath(settings, io))
   ]
 }
@@ -80,8 +80,9 @@ async function redisChecks (url: string, level: Level, replicas: number): Promis
 
 async function headCheck (io: Io, url: string): Promise<Check> {
   try {
-    const { items } = await new HeadApi(url, io.signal).call('GET', 'nodes') as { items: unknown[] }
-    return { what: 'head', state: 'ok', found: `${url}, ${items.length} ${items.length === 1 ? 'node' : 'nodes'}` }
+    const api = new HeadApi(url, io.signal)
+    const { items } = await api.call('GET', 'nodes') as { items: unknown[] }
+    return { what: 'head', state: 'ok', found: `${api.url}, ${items.length} ${items.length === 1 ? 'node' : 'nodes'}` }
   } catch (error) {
     return { what: 'head', state: 'note', found: (error as Error).message }
   }

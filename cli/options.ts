@@ -10,7 +10,7 @@ const OTHER_VARIABLES = ['SOA_CONFIG', 'SOA_WORKER_SPEC', 'SOA_LISTEN_URL']
 
 const WORDS: Partial<Record<string, string>> = { text: 'TEXT', flag: '', port: 'PORT' }
 /** Shorter names for what stands in a flag's help. */
-const PLACEHOLDERS: Partial<Record<string, string>> = { http: 'HOST:PORT', netTcp: 'HOST:PORT', sessionLauncherPort: 'PORT', brokerLauncherPort: 'PORT', tlsCertificate: 'FILE', tlsKey: 'FILE', tlsClientCa: 'FILE', head: 'URL', redis: 'URL', dataDir: 'DIR', runDir: 'DIR', advertise: 'HOST[:PORT]', trustedProxies: 'NETWORKS' }
+const PLACEHOLDERS: Partial<Record<string, string>> = { http: 'HOST:PORT', netTcp: 'HOST:PORT', sessionLauncherPort: 'PORT', brokerLauncherPort: 'PORT', tlsCertificate: 'FILE', tlsKey: 'FILE', tlsClientCa: 'FILE', head: 'URL[,URL…]', redis: 'URL', dataDir: 'DIR', runDir: 'DIR', advertise: 'HOST[:PORT]', trustedProxies: 'NETWORKS' }
 
 /** A flag for each process setting that this command reads. Values are checked with all others by `processSettings`, so that one rule and one sentence serve them all. */
 export function addSettings (command: Command, by: Reader): Command {

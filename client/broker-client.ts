@@ -10,10 +10,10 @@ import { ClientError, WaitTimeoutError } from './errors.ts'
 import { faultAnswer } from './fault.ts'
 import type { Response } from './response.ts'
 import { ResponseReader, type ResponsesOptions } from './responses.ts'
-import { persist } from './retry.ts'
 import type { Service } from './service.ts'
 import { signalFor } from './signals.ts'
 import { userDataHeader, type UserData } from './user-data.ts'
+import type { Way } from './way.ts'
 import { Window } from './window.ts'
 
 /** How a broker client sends. */
@@ -45,6 +45,7 @@ export interface SignalOption { readonly signal?: AbortSignal | undefined }
 /** @internal What a session gives to its clients. */
 export interface BrokerClientNeeds {
   readonly caller: Pick<SoapCaller, 'call'>
+  readonly way: Pick<Way, 'persist'>
   readonly clientId: string
   readonly isDurable: boolean
   readonly openService: () => Promise<Service>
@@ -88,8 +89,8 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
     if (!Number.isInteger(window) || window < 1 || window > MOST_IN_FLIGHT) throw new SoaError('InvalidArgument', { argument: 'window', why: `a whole number from 1 to ${MOST_IN_FLIGHT} is expected, not ${window}` })
     this.clientId = needs.clientId
     this.#needs = needs
-    this.#controller = new Controller({ caller: needs.caller, clientId: needs.clientId, retryForMs, stillThere: needs.stillThere })
-    this.#reader = new ResponseReader({ controller: this.#controller, openService: needs.openService, retryForMs })
+    this.#controller = new Controller({ caller: needs.caller, way: needs.way, clientId: needs.clientId, retryForMs, stillThere: needs.stillThere })
+    this.#reader = new ResponseReader({ controller: this.#controller, way: needs.way, openService: needs.openService, retryForMs })
     this.#window = new Window(window)
     this.#sendTimeoutMs = sendTimeoutMs
   }
@@ -210,7 +211,7 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
 
   /** Each try has the signal of the caller and its own time limit. */
   #persist<T> (what: string, signal: AbortSignal | undefined, attempt: (limit: AbortSignal) => Promise<T>): Promise<T> {
-    return persist(what, { clock: systemClock, retryForMs: this.#needs.options.retryForMs, signal }, async () => {
+    return this.#needs.way.persist(what, { retryForMs: this.#needs.options.retryForMs, signal }, async () => {
       const limit = new AbortController()
       const stop = (): void => limit.abort(signal?.reason)
       const cancel = systemClock.after(this.#sendTimeoutMs, () => limit.abort(new WaitTimeoutError(what, this.#sendTimeoutMs)), { unref: true })

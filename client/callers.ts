@@ -32,6 +32,9 @@ export class Callers {
     this.#leaving.add(kept)
   }
 
+  /** None of them is of use any more: each key's next call makes another one. */
+  async renew (): Promise<void> { await Promise.all([...this.#kept.keys()].map(key => this.release(key))) }
+
   /** All of them, calls that wait too. */
   async close (): Promise<void> {
     const all = [...this.#kept.values(), ...this.#leaving]

@@ -1,4 +1,3 @@
-import { systemClock } from '../core/clock.ts'
 import { newMessageId } from '../core/ids.ts'
 import type { SoapCaller } from '../transport/channel.ts'
 import { withTextBody } from '../wire/soap/body-form.ts'
@@ -8,13 +7,15 @@ import { readPulledPage } from '../wsdl/pulled-page.ts'
 import { decodeReply, encodeRequest, type Value, type Values } from '../wsdl/shapes.ts'
 import { BrokenError, ConnectionError, WaitTimeoutError } from './errors.ts'
 import { faultOf } from './fault.ts'
-import { persist, StatusError } from './retry.ts'
+import { StatusError } from './retry.ts'
+import type { Way } from './way.ts'
 
 /** What GetBrokerClientStatus says: `Ready` takes requests, `Processing` was ended and works, `Finished` has all its responses. */
 export type ClientStatus = 'Ready' | 'Processing' | 'Finished' | 'Unknown'
 
 export interface ControllerNeeds {
   readonly caller: Pick<SoapCaller, 'call'>
+  readonly way: Pick<Way, 'persist'>
   readonly clientId: string
   readonly retryForMs: number
   /** Asked when nobody was reached: rejects when the session is no more. */
@@ -56,7 +57,7 @@ export class Controller {
   async commit (name: 'Flush' | 'EndRequests', committed: number, { count, batchId, timeoutMs, signal }: CommitOptions): Promise<void> {
     const limit = name === 'Flush' ? 'timeoutFlushMs' : 'timeoutEOMMs'
     const values = { count, clientid: this.#needs.clientId, batchId, timeoutThrottlingMs: timeoutMs, [limit]: timeoutMs }
-    await persist(name, { clock: systemClock, retryForMs: this.#needs.retryForMs, signal }, async failed => {
+    await this.#needs.way.persist(name, { retryForMs: this.#needs.retryForMs, signal }, async failed => {
       if (failed > 0 && await this.#isDone(name, committed + count, signal)) return
       await this.#once(OPERATIONS[name], values, timeoutMs < 0 ? timeoutMs : 2 * timeoutMs + ANSWER_SLACK_MS, signal)
     })
@@ -75,7 +76,7 @@ export class Controller {
   }
 
   #ask (operation: Operation, values: Values, signal: AbortSignal): Promise<Record<string, Value>> {
-    return persist(operation.name, { clock: systemClock, retryForMs: this.#needs.retryForMs, signal }, () => this.#once(operation, values, ASK_TIMEOUT_MS, signal))
+    return this.#needs.way.persist(operation.name, { retryForMs: this.#needs.retryForMs, signal }, () => this.#once(operation, values, ASK_TIMEOUT_MS, signal))
   }
 
   async #once (operation: Operation, values: Values, timeoutMs: number, signal: AbortSignal): Promise<Record<string, Value>> {

@@ -55,8 +55,25 @@ export class ConnectionError extends ClientError {
 /** The connection was refused or broke in the middle of an exchange: what was sent may or may not have arrived. */
 export class BrokenError extends ClientError {
   override name = 'BrokenError'
-  constructor (what: string, cause: Error) { super(`${what}: ${cause.message || (cause as NodeJS.ErrnoException).code || cause.name}`, {}, { cause }) }
+  constructor (what: string, cause: Error) { super(`${what}: ${whyOf(cause)}`, {}, { cause }) }
 }
+
+/** A head that was tried, and what came of it. */
+export interface HeadFailure { readonly head: string, readonly error: unknown }
+
+/** None of several heads could do it for now: not reached, being drained, its broker out of reach. `failures` has each of them, in the order in which they were tried. */
+export class HeadsError extends ConnectionError {
+  override name = 'HeadsError'
+  readonly failures: readonly HeadFailure[]
+  constructor (failures: readonly HeadFailure[]) {
+    const named = failures.map(({ error }) => error).find(error => error instanceof ClientError && error.fault !== undefined) as ClientError | undefined
+    super(failures.map(({ head, error }) => `${head}: ${whyOf(error)}`).join('; '), { fault: named?.fault, code: named?.code }, { cause: failures.at(-1)?.error })
+    this.failures = failures
+  }
+}
+
+/** One sentence, or what undici and Node leave of one: an error that only has a code. */
+export const whyOf = (error: unknown): string => error instanceof Error ? error.message || String((error as NodeJS.ErrnoException).code ?? error.name) : String(error)
 
 /** A wait of the client's own ran out. */
 export class WaitTimeoutError extends ClientError {

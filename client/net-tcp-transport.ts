@@ -15,11 +15,11 @@ const NO_LIMIT_MS = 365 * 86_400_000
 /**
  * `send` and `call` over net.tcp: a channel for each client id, because the broker binds a channel to the first that it carries, and one for calls, which have
  * none. A request with a ReplyTo is acknowledged as over HTTP (ADR 0017), so a send that resolved has arrived.
- * @param address `net.tcp://…/{id}/NetTcp`
+ * @param address `net.tcp://…/{id}/NetTcp`, asked for each channel
  * @param stillThere asked when nobody was reached: rejects when the session is no more
  */
-export function netTcpTransport (address: string, stillThere: (error: Error, signal: AbortSignal) => Promise<void>): Transport {
-  const callers = new Callers(() => tcpCaller(address, { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity }))
+export function netTcpTransport (address: () => string, stillThere: (error: Error, signal: AbortSignal) => Promise<void>): Transport {
+  const callers = new Callers(() => tcpCaller(address(), { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity }))
   return {
     async exchange ({ operation, action, messageId, clientId, isOneWay, headers, body, signal }) {
       const envelope = { v: 1, soap: 12, enc: 'utf8', action, messageId, otherHeaders: headers === '' ? [] : [Buffer.from(headers)], prefixesInScope: [], body: Buffer.from(body) } as const
@@ -39,6 +39,7 @@ export function netTcpTransport (address: string, stillThere: (error: Error, sig
       }
     },
     release: clientId => callers.release(clientId.toLowerCase()),
+    renew: () => callers.renew(),
     close: () => callers.close(),
   }
 }

@@ -2,9 +2,9 @@ import { systemClock } from '../core/clock.ts'
 import type { Controller } from './controller.ts'
 import type { Response } from './response.ts'
 import { ClientError } from './errors.ts'
-import { persist } from './retry.ts'
 import type { Service } from './service.ts'
 import { signalFor } from './signals.ts'
+import type { Way } from './way.ts'
 
 export interface ResponsesOptions<O extends string = string> {
   /** `begin` (default): all that are stored. `current`: those not handed out yet. */
@@ -18,6 +18,7 @@ export interface ResponsesOptions<O extends string = string> {
 
 export interface ReaderNeeds {
   readonly controller: Controller
+  readonly way: Pick<Way, 'persist'>
   readonly openService: () => Promise<Service>
   readonly retryForMs: number
 }
@@ -56,7 +57,7 @@ export class ResponseReader {
     let position: 'Begin' | 'Current' = from === 'begin' ? 'Begin' : 'Current'
     for (let count = 1; ;) {
       const asked = systemClock.now()
-      const page = await persist('responses', { clock: systemClock, retryForMs: this.#needs.retryForMs, signal }, failed => {
+      const page = await this.#needs.way.persist('responses', { retryForMs: this.#needs.retryForMs, signal }, failed => {
         // Whether the lost page moved the broker's place is not known, so it is read anew from the beginning, what we have in one go.
         if (failed > 0) { position = 'Begin'; count = Math.max(count, Math.min(this.#seen.size, LARGEST_PAGE)) }
         return this.#needs.controller.pull({ action, position, count }, timeoutMs, signal)

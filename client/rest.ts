@@ -1,17 +1,19 @@
 import { Agent } from 'undici'
 import { systemClock } from '../core/clock.ts'
 import { ClientError, ProblemError, type ProblemFacts } from './errors.ts'
+import type { Heads } from './heads.ts'
 import { isBroken, persist, StatusError } from './retry.ts'
 
 /** Longest JSON answer that is read: the session object of a session with many clients. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 /** Raising a durable session may mean starting a broker first. */
 const ANSWER_TIMEOUT_MS = 120_000
+/** The same where another head can be asked instead; the one that is raising a session goes on with that, and is asked again. */
+const PASS_ON_MS = 15_000
 
 export interface RestOptions {
   readonly agent: Agent
-  /** URL of the head, without a trailing slash. */
-  readonly head: string
+  readonly heads: Heads
   readonly retryForMs: number
 }
 
@@ -23,19 +25,23 @@ export interface RestCall {
   readonly signal?: AbortSignal | undefined
   /** The call may be sent again after a connection broke in the middle of it (true for all but creating). */
   readonly isRepeatable: boolean
+  /** It does not wait for long: another head is asked next. */
+  readonly isOneOfSeveral?: boolean | undefined
 }
 
 /**
- * One call of the head's REST API, tried again while the head cannot be reached. Resolves to the parsed answer, undefined for 204.
+ * One call of a head's REST API, tried again, at each head in turn, while none can be reached. Resolves to the parsed answer, undefined for 204.
  *
- * @throws `ProblemError` for what the head refuses, `ConnectionError` when it cannot be reached for `retryForMs`.
+ * @throws `ProblemError` for what a head refuses, `ConnectionError` when none can be reached for `retryForMs`.
  */
-export function restCall<T> ({ agent, head, retryForMs }: RestOptions, call: RestCall): Promise<T> {
-  const what = `${call.method} ${head}/api/v1/${call.path}`
-  return persist(what, { clock: systemClock, retryForMs, signal: call.signal }, () => once<T>(agent, head, call))
+export function restCall<T> ({ agent, heads, retryForMs }: RestOptions, call: RestCall): Promise<T> {
+  const what = `${call.method} ${heads.areSeveral ? '' : heads.all[0]}/api/v1/${call.path}`
+  const one = { ...call, isOneOfSeveral: call.isRepeatable && heads.areSeveral }
+  return persist(what, { clock: systemClock, retryForMs, signal: call.signal }, () => heads.ask(call.signal, head => restOnce<T>(agent, head, one)))
 }
 
-async function once<T> (agent: Agent, head: string, call: RestCall): Promise<T> {
+/** The same at one head, once. */
+export async function restOnce<T> (agent: Agent, head: string, call: RestCall): Promise<T> {
   const { status, type, text } = await exchange(agent, head, call).catch(error => {
     if (call.isRepeatable || !isBroken(error) || isUnsent(error)) throw error
     throw new ClientError(`${call.method} ${call.path}: the connection broke, and whether it was done is not known`, {}, { cause: error })
@@ -48,7 +54,7 @@ async function once<T> (agent: Agent, head: string, call: RestCall): Promise<T> 
   throw new ProblemError({ ...problem, status, detail: problem?.detail ?? `HTTP status ${status}` })
 }
 
-async function exchange (agent: Agent, head: string, { method, path, body, signal }: RestCall): Promise<{ status: number, type: string, text: string }> {
+async function exchange (agent: Agent, head: string, { method, path, body, signal, isOneOfSeveral = false }: RestCall): Promise<{ status: number, type: string, text: string }> {
   const url = new URL(`${head}/api/v1/${path}`)
   const { statusCode, headers, body: answer } = await agent.request({
     origin: url.origin,
@@ -56,7 +62,7 @@ async function exchange (agent: Agent, head: string, { method, path, body, signa
     method,
     headers: { accept: 'application/json', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     body: body === undefined ? null : JSON.stringify(body),
-    headersTimeout: ANSWER_TIMEOUT_MS,
+    headersTimeout: isOneOfSeveral ? PASS_ON_MS : ANSWER_TIMEOUT_MS,
     bodyTimeout: ANSWER_TIMEOUT_MS,
     ...(signal ? { signal } : {})
   })

@@ -1,5 +1,5 @@
 import { sleep, type Clock } from '../core/clock.ts'
-import { BrokenError, ClientError, ConnectionError, ProblemError } from './errors.ts'
+import { BrokenError, ClientError, ConnectionError, HeadsError, ProblemError, whyOf } from './errors.ts'
 
 /**
  * Which refusals pass by themselves: the head or the broker is being restarted, or the store is away for a moment.
@@ -43,6 +43,7 @@ export function isBroken (error: unknown): boolean {
 
 /** Sending the same again, later, may well succeed. */
 export function passes (error: unknown): boolean {
+  if (error instanceof HeadsError) return true
   if ((error instanceof StatusError || error instanceof ProblemError) && PASSING_STATUS.has(error.status)) return true
   if (error instanceof ClientError && !(error instanceof BrokenError)) return error.fault !== undefined && PASSING.has(error.fault)
   return isBroken(error)
@@ -57,6 +58,8 @@ export interface Patience {
   /** From the first failure on; 0: one try. */
   readonly retryForMs: number
   readonly signal?: AbortSignal | undefined
+  /** Says more than the last failure does when patience ends. */
+  readonly blame?: ((last: unknown) => string) | undefined
 }
 
 /**
@@ -65,7 +68,7 @@ export interface Patience {
  *
  * @throws what `attempt` threw when that does not pass by itself; `ConnectionError` with the last failure as cause when patience ends; the signal's reason.
  */
-export async function persist<T> (what: string, { clock, retryForMs, signal }: Patience, attempt: (failed: number) => Promise<T>): Promise<T> {
+export async function persist<T> (what: string, { clock, retryForMs, signal, blame = whyOf }: Patience, attempt: (failed: number) => Promise<T>): Promise<T> {
   let giveUpAt = Infinity
   for (let failed = 0, pause = FIRST_PAUSE_MS; ; failed++, pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
     signal?.throwIfAborted()
@@ -75,14 +78,13 @@ export async function persist<T> (what: string, { clock, retryForMs, signal }: P
       if (signal?.aborted || !passes(error)) throw error
       const now = clock.now()
       if (failed === 0) giveUpAt = now + retryForMs
-      if (now >= giveUpAt) throw gaveUp(what, failed + 1, retryForMs, error)
+      if (now >= giveUpAt) throw gaveUp(what, failed + 1, retryForMs, error, blame(error))
       await sleep(clock, Math.min(pause * (0.5 + Math.random() / 2), giveUpAt - now), signal)
     }
   }
 }
 
-function gaveUp (what: string, tries: number, retryForMs: number, cause: unknown): Error {
-  const why = cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name : String(cause)
+function gaveUp (what: string, tries: number, retryForMs: number, cause: unknown, why: string): Error {
   const facts = cause instanceof ClientError ? { fault: cause.fault, code: cause.code } : {}
   return new ConnectionError(`${what}: gave up after ${tries} tries in ${retryForMs} ms: ${why}`, facts, { cause })
 }

@@ -1,5 +1,4 @@
 import type { Agent } from 'undici'
-import { systemClock } from '../core/clock.ts'
 import { SoaError } from '../core/errors.ts'
 import type { Envelope, QName, Scope } from '../wire/soap/envelope.ts'
 import { readEnvelope } from '../wire/soap/read.ts'
@@ -8,10 +7,11 @@ import { readBody } from '../wsdl/schema/reader.ts'
 import type { SchemaSet } from '../wsdl/schema/schema.ts'
 import { writeElement } from '../wsdl/schema/writer.ts'
 import { faultOf, readAnswer, READ_LIMITS, type DetailReader } from './fault.ts'
-import { persist, StatusError } from './retry.ts'
+import { StatusError } from './retry.ts'
 import type { Response } from './response.ts'
 import { openTransport, type Answer, type Transport } from './transport.ts'
 import { readUserData } from './user-data.ts'
+import type { Way } from './way.ts'
 
 /** One operation of the session's service: values ⇄ bodies. */
 export interface ServiceOperation {
@@ -39,9 +39,9 @@ export interface Service {
 }
 
 /** @param netTcp how requests go, where they do not go over HTTP */
-export async function openService ({ agent, endpoint, netTcp, retryForMs }: { agent: Agent, endpoint: string, netTcp?: Transport | undefined, retryForMs: number }): Promise<Service> {
-  const url = `${endpoint}?singleWsdl`
-  const text = await persist(`GET ${url}`, { clock: systemClock, retryForMs }, () => fetchText(agent, url))
+export async function openService ({ agent, way, netTcp, retryForMs }: { agent: Agent, way: Way, netTcp?: Transport | undefined, retryForMs: number }): Promise<Service> {
+  const url = `${way.place.http}?singleWsdl`
+  const text = await way.persist(`GET ${url}`, { retryForMs }, () => fetchText(agent, `${way.place.http}?singleWsdl`))
   const wsdl = loadWsdl({ [url]: text }, url)
   const rows = wsdl.operations.map(row => ({ actions: row.actions, operation: operationOf(wsdl.schema, row) }))
   const operations = new Map(rows.map(({ operation }) => [operation.name, operation]))
@@ -60,7 +60,7 @@ export async function openService ({ agent, endpoint, netTcp, retryForMs }: { ag
       return operation.readResult(reading.envelope)
     },
     readResponse: xml => readResponse(xml, byAction),
-    transport: () => netTcp !== undefined ? Promise.resolve(netTcp) : (transport ??= openTransport({ agent, endpoint, wsdl: text, operations: [...operations.keys()] }))
+    transport: () => netTcp !== undefined ? Promise.resolve(netTcp) : (transport ??= openTransport({ agent, endpoint: () => way.place.http, wsdl: text, operations: [...operations.keys()] }))
   }
 }
 

@@ -7,21 +7,25 @@ import { BrokerClient, type ClientOptions } from './broker-client.ts'
 import { Callers } from './callers.ts'
 import { clientKey } from './client-id.ts'
 import { ClientError } from './errors.ts'
+import { Heads } from './heads.ts'
 import { MESSAGE_LIMITS, netTcpTransport } from './net-tcp-transport.ts'
 import { restCall, type RestCall } from './rest.ts'
 import { openService, type Service } from './service.ts'
 import type { Transport } from './transport.ts'
+import { Way } from './way.ts'
 
-/** Where a head listens when nobody says otherwise (the setting `head`). */
-export const DEFAULT_HEAD = 'http://127.0.0.1:8080'
+export { DEFAULT_HEAD } from '../config/head-urls.ts'
 
 /** How a session reaches its head, whether it is created or attached to. */
 export interface ConnectOptions {
-  /** URL of a head; default `http://127.0.0.1:8080`. */
+  /**
+   * URL of a head, or of several with commas between them: each is tried in turn, and a session whose head dies is found again through another one.
+   * Default `http://127.0.0.1:8080`. Heads that the one which answers knows of, and that can be reached by their addresses, are tried too.
+   */
   readonly head?: string | undefined
   /** Ends creating or attaching; the session itself lives on. */
   readonly signal?: AbortSignal | undefined
-  /** How long a head that cannot be reached is tried, milliseconds, from the first failure on; default 60,000. Sends use the same unless the client says otherwise. */
+  /** How long heads that cannot be reached are tried, milliseconds, from the first failure on; default 60,000. Sends use the same unless the client says otherwise. */
   readonly retryForMs?: number | undefined
   /** How messages go: `netTcp` (default, where the head serves it) is faster, `http` passes through proxies. */
   readonly transport?: 'netTcp' | 'http' | undefined
@@ -120,14 +124,12 @@ export class Session implements AsyncDisposable {
   readonly id: string
   readonly service: string
   readonly isDurable: boolean
-  /** Where requests go: `http://…/{id}/Http`. */
-  readonly endpoint: string
   readonly #agent: Agent
-  readonly #head: string
+  readonly #heads: Heads
+  readonly #way: Way
   readonly #retryForMs: number
   readonly #isOurs: boolean
-  /** `net.tcp://…/{id}/NetTcp`; undefined: messages go over HTTP. */
-  readonly #netTcp: string | undefined
+  readonly #overNetTcp: boolean
   readonly #transport: Transport | undefined
   /** Controllers: one for all over HTTP, one for each client over net.tcp, where a channel is one client's. */
   readonly #controllers: Callers
@@ -143,18 +145,24 @@ export class Session implements AsyncDisposable {
     this.id = info.sessionId
     this.service = info.service
     this.isDurable = info.durable
-    this.endpoint = info.endpoints.http
     this.#agent = ways.agent
-    this.#head = ways.head
+    this.#heads = ways.heads
     this.#retryForMs = ways.retryForMs
     this.#isOurs = ways.isOurs && info.shared !== true
-    this.#netTcp = ways.transport === 'http' ? undefined : info.endpoints.netTcp ?? undefined
-    if (ways.transport === 'netTcp' && this.#netTcp === undefined) throw new SoaError('InvalidArgument', { argument: 'transport', why: 'the head serves no net.tcp (netTcp)' })
-    this.#transport = this.#netTcp === undefined ? undefined : netTcpTransport(this.#netTcp, (error, signal) => this.#stillThere(error, signal))
-    this.#controllers = new Callers(() => this.#netTcp === undefined
-      ? httpCaller(`${this.endpoint}/Controller`, { connections: CONTROLLER_CONNECTIONS, ...MESSAGE_LIMITS })
-      : tcpCaller(`${this.#netTcp}/Controller`, { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity }))
+    const netTcp = info.endpoints.netTcp ?? undefined
+    this.#overNetTcp = ways.transport !== 'http' && netTcp !== undefined
+    if (ways.transport === 'netTcp' && !this.#overNetTcp) throw new SoaError('InvalidArgument', { argument: 'transport', why: 'the head serves no net.tcp (netTcp)' })
+    const place = { head: ways.head, http: info.endpoints.http, netTcp }
+    this.#way = new Way({ agent: ways.agent, heads: ways.heads, sessionId: info.sessionId, place, overNetTcp: this.#overNetTcp, moved: () => this.#moved() })
+    const address = (): string => this.#way.place.netTcp as string // a place without it is never taken
+    this.#transport = this.#overNetTcp ? netTcpTransport(address, (error, signal) => this.#stillThere(error, signal)) : undefined
+    this.#controllers = new Callers(() => this.#overNetTcp
+      ? tcpCaller(`${address()}/Controller`, { limits: MESSAGE_LIMITS, connections: 1, callsPerConnection: Infinity })
+      : httpCaller(`${this.endpoint}/Controller`, { connections: CONTROLLER_CONNECTIONS, ...MESSAGE_LIMITS }))
   }
+
+  /** Where requests go now: `http://…/{id}/Http`. */
+  get endpoint (): string { return this.#way.place.http }
 
   /**
    * Opens a new session; resolves when its broker takes requests.
@@ -178,11 +186,12 @@ export class Session implements AsyncDisposable {
     const key = clientKey(clientId)
     let client = this.#clients.get(key) ?? this.#purged.get(key)?.deref()
     if (!client) {
-      const controller = this.#netTcp === undefined ? undefined : key
+      const controller = this.#overNetTcp ? key : undefined
 
       client = new BrokerClient<AnyContract>({
         caller: { call: (envelope, options) => this.#controllers.call(controller, envelope, options) },
-        stillThere: this.#netTcp === undefined ? undefined : (error, signal) => this.#stillThere(error, signal),
+        way: this.#way,
+        stillThere: this.#overNetTcp ? (error, signal) => this.#stillThere(error, signal) : undefined,
         clientId,
         isDurable: this.isDurable,
         openService: () => this.#service(),
@@ -221,9 +230,16 @@ export class Session implements AsyncDisposable {
 
   #service (): Promise<Service> {
     // One that failed is forgotten: the next call tries anew.
-    return (this.#opened ??= openService({ agent: this.#agent, endpoint: this.endpoint, netTcp: this.#transport, retryForMs: this.#retryForMs })
-      .catch(error => { this.#opened = undefined; throw error }))
+    return (this.#opened ??= this.#open().catch(error => { this.#opened = undefined; throw error }))
   }
+
+  #open (): Promise<Service> {
+    void this.#way.learn() // beside it: nobody waits for it, and it never fails
+    return openService({ agent: this.#agent, way: this.#way, netTcp: this.#transport, retryForMs: this.#retryForMs })
+  }
+
+  /** Through another head from now on. What is under way at the one before ends there, or is cut and said again here. */
+  #moved (): void { void Promise.all([this.#transport?.renew?.(), this.#controllers.renew()]).catch(() => {}) } // closing what is broken
 
   /** A purged client keeps no connection; over HTTP none is its own. */
   async #letGo (key: string): Promise<void> {
@@ -233,7 +249,7 @@ export class Session implements AsyncDisposable {
       this.#purged.set(key, new WeakRef(client))
       this.#forgotten.register(client, key)
     }
-    if (this.#netTcp !== undefined) await Promise.all([this.#controllers.release(key), this.#transport?.release?.(key)])
+    if (this.#overNetTcp) await Promise.all([this.#controllers.release(key), this.#transport?.release?.(key)])
   }
 
   /** net.tcp says only that nothing is at an address; whether the session is gone for good its head knows. */
@@ -252,7 +268,7 @@ export class Session implements AsyncDisposable {
 
   #rest<T> (call: RestCall): Promise<T> {
     if (this.#isReleased) throw new SoaError('Broker_AlreadyClosed', {})
-    return restCall<T>({ agent: this.#agent, head: this.#head, retryForMs: this.#retryForMs }, call)
+    return restCall<T>({ agent: this.#agent, heads: this.#heads, retryForMs: this.#retryForMs }, call)
   }
 }
 
@@ -270,7 +286,7 @@ export class DurableSession extends Session {
   }
 }
 
-interface SessionWays { agent: Agent, head: string, retryForMs: number, isOurs: boolean, transport: ConnectOptions['transport'] }
+interface SessionWays { agent: Agent, heads: Heads, head: string, retryForMs: number, isOurs: boolean, transport: ConnectOptions['transport'] }
 type Reached = [info: SessionInfo, ways: SessionWays]
 
 async function open (options: SessionOptions, durable: boolean): Promise<Reached> {
@@ -285,12 +301,13 @@ async function join (id: string | number, options: ConnectOptions): Promise<Reac
   return reach(options, false, { method: 'GET', path: `sessions/${id}`, signal: options.signal, isRepeatable: true })
 }
 
-async function reach ({ head = DEFAULT_HEAD, retryForMs = DEFAULT_RETRY_FOR_MS, transport }: ConnectOptions, isOurs: boolean, call: RestCall): Promise<Reached> {
+async function reach ({ head, retryForMs = DEFAULT_RETRY_FOR_MS, transport }: ConnectOptions, isOurs: boolean, call: RestCall): Promise<Reached> {
+  const heads = new Heads(head)
   // No time limits here: how long an answer may take is each call's own affair. A peer that vanished without a word is found by TCP's keep-alive.
   const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 30_000, connect: { timeout: 10_000, keepAlive: true, keepAliveInitialDelay: 30_000 } })
-  const ways = { agent, head: head.replace(/\/+$/, ''), retryForMs, isOurs, transport }
   try {
-    return [await restCall<SessionInfo>(ways, call), ways]
+    const info = await restCall<SessionInfo>({ agent, heads, retryForMs }, call)
+    return [info, { agent, heads, head: heads.current, retryForMs, isOurs, transport }]
   } catch (error) {
     await agent.destroy()
     throw error

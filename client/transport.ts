@@ -35,13 +35,15 @@ export interface Transport {
   exchange (exchange: Exchange): Promise<Answer>
   /** The client has no use for its channel for now. */
   release? (clientId: string): Promise<void>
+  /** The endpoint is another one now. */
+  renew? (): Promise<void>
   close? (): Promise<void>
 }
 
 export interface TransportNeeds {
   readonly agent: Agent
-  /** Where requests go. */
-  readonly endpoint: string
+  /** Where requests go: asked for each, because the head of today may be another tomorrow. */
+  readonly endpoint: () => string
   /** One document, schemas inside. */
   readonly wsdl: string
   /** All of the service's operations: where `soap` finds fewer, `plain` is taken. */
@@ -65,7 +67,7 @@ function plainTransport ({ agent, endpoint }: TransportNeeds): Transport {
   return {
     exchange ({ action, messageId, headers, body, signal }) {
       const envelope = `<s:Envelope xmlns:s="${SOAP11}"><s:Header>${headers}${messageIdHeader(messageId).toString()}</s:Header><s:Body>${body}</s:Body></s:Envelope>`
-      return post(agent, endpoint, envelope, { 'content-type': 'text/xml; charset=utf-8', soapaction: `"${action}"` }, signal)
+      return post(agent, endpoint(), envelope, { 'content-type': 'text/xml; charset=utf-8', soapaction: `"${action}"` }, signal)
     }
   }
 }
@@ -97,14 +99,14 @@ async function openSoapClient ({ agent, endpoint, wsdl }: TransportNeeds): Promi
   // Loaded when the first request is sent: it takes 100 ms and 22 MiB, and whoever only reads responses needs none of it.
   const { createClientAsync } = await import('soap')
   const http = {
-    request (url: string, data: string | null, done: (error: unknown, response?: unknown, body?: string) => void, headers: Record<string, string>, options?: { passage?: Passage }) {
+    request (_url: string, data: string | null, done: (error: unknown, response?: unknown, body?: string) => void, headers: Record<string, string>, options?: { passage?: Passage }) {
       const passage = options?.passage
       if (data === null || passage === undefined) done(null, { status: 200, headers: {} }, wsdl)
-      else passage.answered(post(agent, url, data, headers, passage.signal))
+      else passage.answered(post(agent, endpoint(), data, headers, passage.signal))
     }
   } as unknown as IHttpClient
   try {
-    return await createClientAsync(`${endpoint}?singleWsdl`, { endpoint, httpClient: http, disableCache: true, ignoredNamespaces: { namespaces: [], override: true } })
+    return await createClientAsync(`${endpoint()}?singleWsdl`, { endpoint: endpoint(), httpClient: http, disableCache: true, ignoredNamespaces: { namespaces: [], override: true } })
   } catch {
     return undefined // a WSDL that `soap` does not load; ours has been read before, so it is a good one
   }

@@ -61,7 +61,7 @@ export const SETTINGS = {
   maxStateBytes: { default: 1_048_576, unit: 'bytes', scope: 'session', says: 'names and values of a custom broker\'s durable map, as JSON' },
   maxSessionBytes: { default: 0, unit: 'bytes', scope: 'session', says: 'stored requests and responses of one session above which new requests are refused with StorageSpaceNotSufficient; 0: no limit of its own' },
   // Processes: where they listen, what they call, what they keep
-  head: { default: 'http://127.0.0.1:8080', unit: 'text', scope: 'process', by: ['client'], says: 'the head that a command or a client talks to' },
+  head: { default: 'http://127.0.0.1:8080', unit: 'text', scope: 'process', by: ['client'], says: 'the head that a command or a client talks to; of several, with commas between them, the first that answers' },
   http: { default: '127.0.0.1:8080', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'address and port of SOAP over HTTP, REST and WSDL; port 0 picks a free one' },
   netTcp: { default: '127.0.0.1:9091', unit: 'text', scope: 'process', by: ['up', 'head'], says: 'address and port of SOAP over net.tcp: brokers, and the launchers too; port 0 picks a free one; off: none (HPC Pack default: 9091)' },
   sessionLauncherPort: { default: 9090, unit: 'port', scope: 'process', by: ['up', 'head'], max: 65_535, says: 'port of the session launcher on the host of netTcp, which HPC Pack clients cannot be told; 0: none of its own (HPC Pack default)' },

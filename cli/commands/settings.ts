@@ -12,7 +12,7 @@ export function settingsCommands (program: Command, io: Io): void {
   program.command('settings').description('every setting: default, unit, environment name, and what it does')
     .option('--json', 'one JSON document')
     .option('--markdown', 'as docs/settings.md')
-    .option('--head [URL]', 'what a running head uses (default: SOA_HEAD, else http://127.0.0.1:8080)')
+    .option('--head [URL[,URL…]]', 'what a running head uses (default: SOA_HEAD, else http://127.0.0.1:8080)')
     .addHelpText('after', '\nExamples:\n  soa settings\n  soa settings --head --json')
     .action(async (options: { json?: boolean, markdown?: boolean, head?: string | boolean }) => {
       const { settingRows, settingsMarkdown } = await import('../tables.ts')

@@ -44,6 +44,7 @@ export const ECHO_WSDL = `<?xml version="1.0"?>
   <wsdl:service name="Echo"><wsdl:port name="Basic" binding="tns:Basic"><soap:address location="http://localhost/"/></wsdl:port></wsdl:service>
 </wsdl:definitions>`
 
+export interface FakeHead { readonly url: string, readonly die: () => Promise<void> }
 interface Kept { readonly envelope: Envelope, readonly batchId: number }
 
 /** One session of an echo service behind REST and SOAP: as little of a head and a broker as a client can tell from the real ones, with troubles on order. */
@@ -57,6 +58,8 @@ export class FakeBroker {
   isEnded = false
   isDurable = true
   head = ''
+  /** What each head says of all. */
+  readonly heads: Array<{ http: string, machine: string }> = []
   /** A later life of the client has come: flushes of the older one succeed and do nothing. */
   isOvertaken = false
   /** Requests wait for it before they are answered. */
@@ -75,11 +78,19 @@ export class FakeBroker {
 
   static async open (t: Test): Promise<FakeBroker> {
     const broker = new FakeBroker()
-    const server = createServer((request, response) => { broker.#serve(request, response).catch(error => { response.destroy(error as Error) }) })
-    await new Promise<void>(resolve => { server.listen(0, '127.0.0.1', resolve) })
-    broker.head = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    t.teardown(() => { server.closeAllConnections(); return new Promise<void>(resolve => { server.close(() => resolve()) }) })
+    broker.head = (await broker.openHead(t)).url
     return broker
+  }
+
+  /** One more head for the same session; all that go through it end with it. */
+  async openHead (t: Test): Promise<FakeHead> {
+    const server = createServer((request, response) => { this.#serve(request, response).catch(error => { response.destroy(error as Error) }) })
+    await new Promise<void>(resolve => { server.listen(0, '127.0.0.1', resolve) })
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const die = (): Promise<void> => { server.closeAllConnections(); return new Promise<void>(resolve => { server.close(() => resolve()) }) }
+    t.teardown(die)
+    this.heads.push({ http: url, machine: 'm' })
+    return { url, die }
   }
 
   /** The same as what is at each address of net.tcp. */
@@ -111,7 +122,7 @@ export class FakeBroker {
     for await (const chunk of request) chunks.push(chunk as Uint8Array)
     const body = Buffer.concat(chunks)
     const url = request.url ?? ''
-    if (url.startsWith('/api/v1/')) { this.#rest(request.method ?? '', url.slice(8), body, response); return }
+    if (url.startsWith('/api/v1/')) { this.#rest(request.method ?? '', url.slice(8), body, response, `http://${request.headers.host}`); return }
     if (url.endsWith('?singleWsdl')) { response.writeHead(200, { 'content-type': 'text/xml' }).end(ECHO_WSDL); return }
     const soapAction = String(request.headers.soapaction ?? '').replaceAll('"', '')
     const reading = readEnvelope(body, { limits: LIMITS, soapAction })
@@ -132,19 +143,24 @@ export class FakeBroker {
     response.writeHead(isFault ? 500 : 200, { 'content-type': 'text/xml; charset=utf-8' }).end(writeEnvelope(envelope, { addressing: 'omit' }))
   }
 
-  #rest (method: string, path: string, body: Buffer, response: ServerResponse): void {
+  #rest (method: string, path: string, body: Buffer, response: ServerResponse, head: string): void {
     this.log.push(`${method} ${path}`)
     const trouble = this.troubles[`${method} ${path}`]?.shift()
     if (trouble === 'unavailable') { response.writeHead(503).end(); return }
     if (trouble === 'cutBefore') { response.destroy(); return }
+    if (trouble instanceof SoaError && trouble.fault === 'Broker_BrokerIsOffline') {
+      response.writeHead(503, { 'content-type': 'application/json' }).end(JSON.stringify({ status: 503, detail: `${head} is being drained`, name: trouble.fault }))
+      return
+    }
     const json = (status: number, value: unknown): void => { response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value)) }
     if (trouble instanceof SoaError) { json(404, { title: 'no', status: 404, detail: trouble.message, name: trouble.fault, code: 50331678 }); return }
     if (method === 'POST' && path === 'sessions') this.isDurable = (JSON.parse(body.toString()) as { durable: boolean }).durable
+    if (path === 'heads') { json(200, { items: this.heads }); return }
     if (method === 'DELETE') { response.writeHead(204).end(); return }
     const client = { clientId: 'C', state: 'ClientConnected', status: 'Ready', total: this.requests.length, flushed: this.committed, processed: this.committed, faulted: 0, endRequests: this.isEnded }
     if (path.endsWith('/clients')) { json(200, [client]); return }
     json(method === 'POST' ? 201 : 200, {
-      sessionId: this.sessionId, service: 'Echo', durable: this.isDurable, state: 'Running', endpoints: { http: `${this.head}/${this.sessionId}/Http`, netTcp: this.netTcp === null ? null : `${this.netTcp}/${this.sessionId}/NetTcp` }, counters: {}, clients: [client], tasks: [], bytes: 0
+      sessionId: this.sessionId, service: 'Echo', durable: this.isDurable, state: 'Running', endpoints: { http: `${head}/${this.sessionId}/Http`, netTcp: this.netTcp === null ? null : `${this.netTcp}/${this.sessionId}/NetTcp` }, counters: {}, clients: [client], tasks: [], bytes: 0
     })
   }
 
