@@ -60,7 +60,7 @@ export async function openService ({ agent, way, netTcp, retryForMs }: { agent: 
       return operation.readResult(reading.envelope)
     },
     readResponse: xml => readResponse(xml, byAction),
-    transport: () => netTcp !== undefined ? Promise.resolve(netTcp) : (transport ??= openTransport({ agent, endpoint: () => way.place.http, wsdl: text, operations: [...operations.keys()] }))
+    transport: () => netTcp !== undefined ? Promise.resolve(netTcp) : (transport ??= openTransport({ agent, endpoint: () => way.place.http, wsdl: text, operations: [...operations.keys()] }, wsdl.operations.some(({ style }) => style === 'rpc') ? 'plain' : 'soap'))
   }
 }
 

@@ -8,7 +8,8 @@ import { messageIdHeader } from '../wire/soap/hpc-headers.ts'
  *
  * `soap` (node-soap) is the default: it finds the port and the operation in the WSDL, builds envelope and HTTP headers, and calls out through
  * an HTTP client of ours. Bodies are given to it as text (`_xml`) and replies are not shown to it: its own codec fails strict peers.
- * `plain` writes the same envelope itself; it also serves what `soap` cannot load, such as a WSDL that has only a net.tcp binding.
+ * `plain` writes the same envelope itself; it also serves what `soap` cannot load, such as a WSDL that has only a net.tcp binding,
+ * and style rpc, where `soap` puts a wrapper around the text that it is given.
  */
 export type TransportKind = 'soap' | 'plain'
 

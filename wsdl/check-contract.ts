@@ -2,7 +2,8 @@
 import { SoaError } from '../core/errors.ts'
 import type { QName } from '../wire/soap/envelope.ts'
 import type { XmlNode } from '../wire/xml/tree.ts'
-import { loadWsdl, operationsOf, SOAP_BINDINGS, type WsdlOperation } from './document.ts'
+import { SOAP_BINDINGS } from './bindings.ts'
+import { loadWsdl, operationsOf, type WsdlOperation } from './document.ts'
 import { gather, WSDL, type Documents } from './imports.ts'
 import { demandsOf } from './policy.ts'
 

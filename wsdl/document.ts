@@ -1,16 +1,18 @@
 /**
  * A service's contract, read from its WSDL 1.1: which operations there are, by which action and element they are called, and the types of all.
  *
- * Document/literal only. rpc or encoded bindings, MTOM, messages of several parts or of types instead of elements are refused by name here.
+ * Document/literal and rpc/literal (rpc.ts). SOAP encoding, MTOM, and with style document messages of several parts or of types instead of elements are
+ * refused by name here.
  */
 import { SoaError } from '../core/errors.ts'
 import type { QName, SoapVersion } from '../wire/soap/envelope.ts'
 import { qname, splitQName } from '../wire/xml/events.ts'
 import type { XmlNode } from '../wire/xml/tree.ts'
+import { headerParts, readBinding, SOAP_BINDINGS, type Style } from './bindings.ts'
 import { gather, WSDL, type Documents } from './imports.ts'
+import { RpcWrappers } from './rpc.ts'
 import { SchemaSet } from './schema/schema.ts'
 
-export const SOAP_BINDINGS: ReadonlyArray<readonly [uri: string, soap: SoapVersion]> = [['http://schemas.xmlsoap.org/wsdl/soap/', 11], ['http://schemas.xmlsoap.org/wsdl/soap12/', 12]]
 export const WSA10 = 'http://www.w3.org/2005/08/addressing'
 const ACTIONS = ['http://www.w3.org/2006/05/addressing/wsdl', 'http://www.w3.org/2007/05/addressing/metadata', WSA10].map(uri => qname(uri, 'Action'))
 const MTOM = 'http://schemas.xmlsoap.org/ws/2004/09/policy/optimizedmimeserialization'
@@ -24,7 +26,8 @@ export interface WsdlOperation {
   readonly action: string
   /** Every action that calls it: `action` and the SOAPActions of the bindings (never empty ones). */
   readonly actions: ReadonlySet<string>
-  /** Undefined: a message without parts, so an empty body. */
+  readonly style: Style
+  /** Undefined: a message without parts, so an empty body. Of style rpc, where it never is, the wrapper. */
   readonly inputElement: QName | undefined
   readonly outputElement: QName | undefined
   readonly replyAction: string | undefined
@@ -46,8 +49,6 @@ export interface WsdlDocument {
   readonly schema: SchemaSet
 }
 
-interface Binding { readonly node: XmlNode, readonly name: QName, readonly portType: QName, readonly soap: SoapVersion, readonly transport: string, readonly soapActions: ReadonlyMap<string, string> }
-
 /** Throws SoaError `badContract` with the document and what is wrong or not supported. */
 export function loadWsdl (documents: Documents, main: string): WsdlDocument {
   const refuse = (why: string): never => { throw new SoaError('badContract', { document: main, why }) }
@@ -58,28 +59,41 @@ export function loadWsdl (documents: Documents, main: string): WsdlDocument {
 
   if (definitions.some(d => mentions(d, MTOM))) refuse('it asks for MTOM (OptimizedMimeSerialization), which is not supported')
   const messages = named('message')
-  const portTypes = named('portType')
   const bindings = [...named('binding')].flatMap(([name, node]) => readBinding(name, node, refuse))
+  // Beside a contract for SOAP ASMX has one for GET and one for POST, with messages that are none of SOAP.
+  const isForeign = (portType: QName): boolean => bindings.length > 0 && bindings.every(b => b.portType !== portType) && [...named('binding').values()].some(node => node.qname('type') === portType)
+  const portTypes = new Map([...named('portType')].filter(([name]) => !isForeign(name)))
   const schema = new SchemaSet(schemas)
 
-  const element = (ref: XmlNode | undefined, of: string): QName | undefined => {
+  const messageOf = (ref: XmlNode, of: string): { message: QName, parts: readonly XmlNode[] } => {
+    const message = ref.qname('message') ?? refuse(`${of} names no message`)
+    return { message, parts: (messages.get(message) ?? refuse(`${of} names message ${message}, which is not defined`)).all(WSDL, 'part') }
+  }
+
+  const rpc = new RpcWrappers(schema, refuse)
+  /** Elements of the schemas that are bodies or details, and of what. */
+  const declared = new Map<QName, string>()
+  const element = (ref: XmlNode | undefined, of: string, listed?: ReadonlySet<string>): QName | undefined => {
     if (!ref) return undefined
-    const name = ref.qname('message') ?? refuse(`${of} names no message`)
-    const message = messages.get(name) ?? refuse(`${of} names message ${name}, which is not defined`)
-    const parts = message.all(WSDL, 'part')
+    const { message, parts } = messageOf(ref, of)
     if (parts.length === 0) return undefined
+    const headers = headerParts(bindings, message)
     // Parts beyond the first are headers where the binding says so; only those would be a body of several parts.
-    const body = parts.length === 1 ? parts : parts.filter(p => !headerParts(bindings, name).has(p.get('name') ?? ''))
-    if (body.length > 1) refuse(`message ${name} has a body of ${body.length} parts, which is not supported`)
-    const found = body[0]?.qname('element') ?? refuse(`message ${name} is made of a type instead of an element (rpc), which is not supported`)
-    if (!schema.element(found)) refuse(`message ${name} is element ${found}, which no schema given defines`)
+    const body = parts.length === 1 ? parts : parts.filter(part => listed?.has(part.get('name') ?? '') ?? !headers.has(part.get('name') ?? ''))
+    if (body.length > 1) refuse(`message ${message} has a body of ${body.length} parts, which is not supported with style document`)
+    const found = body[0]?.qname('element') ?? refuse(`message ${message} is made of a type instead of an element, which only messages of style rpc may be`)
+    if (!schema.element(found)) refuse(`message ${message} is element ${found}, which no schema given defines`)
+    declared.set(found, of)
     return found
   }
 
   const operations = [...portTypes].flatMap(([portType, node]) => node.all(WSDL, 'operation').map((op): WsdlOperation => {
     const name = op.get('name') ?? refuse(`an operation of ${portType} has no name`)
     const mine = bindings.filter(b => b.portType === portType)
-    const soapActions = mine.map(b => b.soapActions.get(name) ?? '').filter(action => action !== '')
+    const bound = mine.flatMap(b => b.operations.get(name) ?? [])
+    const style = bound[0]?.style ?? 'document'
+    for (const other of bound) if (other.style !== style) refuse(`${bound[0]?.label ?? ''} has style ${style}, and ${other.label} has style ${other.style}: their messages would not be the same`)
+    const soapActions = bound.map(({ soapAction }) => soapAction).filter(action => action !== '')
     const input = op.first(WSDL, 'input') ?? refuse(`operation ${name} has no input (notifications are not supported)`)
     const output = op.first(WSDL, 'output')
     const { uri, local: type } = splitQName(portType)
@@ -87,13 +101,20 @@ export function loadWsdl (documents: Documents, main: string): WsdlDocument {
     const base = `${uri}${uri.endsWith(separator) ? '' : separator}${type}`
     // [WS-Addressing metadata] 4.4.4: names stand in for actions that are not said; a SOAPAction is one that is said.
     const action = actionOf(input) ?? soapActions[0] ?? `${base}${separator}${input.get('name') ?? `${name}${output ? 'Request' : ''}`}`
+    const bodyOf = (way: 'input' | 'output', ref: XmlNode | undefined): QName | undefined => {
+      const of = `the ${way} of ${name}`
+      if (ref === undefined || style === 'document') return element(ref, of, bound.map(b => b[way].parts).find(parts => parts !== undefined))
+      const { message, parts } = messageOf(ref, of)
+      return rpc.add({ operation: name, way, message, parts, bound, headers: headerParts(bindings, message) })
+    }
     return {
       name,
       portType: type,
       action,
       actions: new Set([action, ...soapActions]),
-      inputElement: element(input, `the input of ${name}`),
-      outputElement: element(output, `the output of ${name}`),
+      style,
+      inputElement: bodyOf('input', input),
+      outputElement: bodyOf('output', output),
       replyAction: output && (actionOf(output) ?? (soapActions[0] !== undefined ? `${action}Response` : `${base}${separator}${output.get('name') ?? `${name}Response`}`)),
       faults: op.all(WSDL, 'fault').map(fault => {
         const faultName = fault.get('name') ?? refuse(`a fault of ${name} has no name`)
@@ -104,6 +125,8 @@ export function loadWsdl (documents: Documents, main: string): WsdlDocument {
       soap: [...new Set(mine.map(b => b.soap))]
     }
   }))
+
+  rpc.refuseTwins(declared)
 
   return {
     name: root.get('name') ?? '',
@@ -127,34 +150,6 @@ const local = (name: QName): string => splitQName(name).local
 const actionOf = (node: XmlNode): string | undefined => ACTIONS.map(name => node.get(name)).find(value => value !== undefined && value !== '')
 
 const mentions = (node: XmlNode, uri: string): boolean => node.uri === uri || node.children.some(child => mentions(child, uri))
-
-function readBinding (name: QName, node: XmlNode, refuse: (why: string) => never): Binding[] {
-  const found = SOAP_BINDINGS.map(([uri, soap]) => ({ uri, soap, binding: node.first(uri, 'binding') })).find(f => f.binding)
-  // Other bindings (plain HTTP GET and POST of ASMX) are not ours to judge.
-  if (!found?.binding) return []
-  const { uri, soap, binding } = found
-  const soapActions = new Map<string, string>()
-  for (const op of node.all(WSDL, 'operation')) {
-    const operation = op.first(uri, 'operation')
-    const label = `operation ${op.get('name') ?? ''} of binding ${name}`
-    if ((operation?.get('style') ?? binding.get('style') ?? 'document') !== 'document') refuse(`${label} has style rpc, which is not supported (document/literal is)`)
-    for (const part of [...op.all(WSDL, 'input', 'output', 'fault')].flatMap(p => p.all(uri, 'body', 'fault', 'header'))) {
-      if ((part.get('use') ?? 'literal') !== 'literal') refuse(`${label} has use="encoded", which is not supported (document/literal is)`)
-    }
-    soapActions.set(op.get('name') ?? '', operation?.get('soapAction') ?? '')
-  }
-  return [{ node, name, portType: node.qname('type') ?? refuse(`binding ${name} has no portType`), soap, transport: binding.get('transport') ?? '', soapActions }]
-}
-
-function headerParts (bindings: readonly Binding[], message: QName): Set<string> {
-  const parts = new Set<string>()
-  for (const { node } of bindings) {
-    for (const header of node.all(WSDL, 'operation').flatMap(op => op.all(WSDL, 'input', 'output')).flatMap(io => SOAP_BINDINGS.flatMap(([uri]) => io.all(uri, 'header')))) {
-      if (header.qname('message') === message) parts.add(header.get('part') ?? '')
-    }
-  }
-  return parts
-}
 
 /** The portType's name in that of a contract: a .NET interface's full name ends in it. */
 export const localOfContract = (contract: string): string => contract.slice(Math.max(contract.lastIndexOf('.'), contract.lastIndexOf('}')) + 1)

@@ -6,7 +6,8 @@
 import type { QName, SoapVersion } from '../wire/soap/envelope.ts'
 import { qname, splitQName } from '../wire/xml/events.ts'
 import { escapeAttribute } from '../wire/xml/text-writer.ts'
-import { SOAP_BINDINGS, WSA10, type WsdlOperation } from './document.ts'
+import { SOAP_BINDINGS } from './bindings.ts'
+import { WSA10, type WsdlOperation } from './document.ts'
 import { WSDL } from './imports.ts'
 import {
   addAttributes, apply, childrenOf, get, indentOf, insertInside, isInside, localOf, nameIn, prefixFor, remove, renameTag, replaceAttribute, replaceContent, type Edit, type Found, type Parsed

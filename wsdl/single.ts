@@ -8,7 +8,7 @@
  */
 import { SoaError } from '../core/errors.ts'
 import { qname, splitQName, XSD } from '../wire/xml/events.ts'
-import { SOAP_BINDINGS } from './document.ts'
+import { SOAP_BINDINGS } from './bindings.ts'
 import { isAbsolute, resolveLocation, textOf, WSDL, type Documents } from './imports.ts'
 import { addAttributes, apply, childrenOf, declarationsFor, get, insertInside, nameIn, parse, remove, replaceAttribute, type Edit, type Found, type Parsed, type Prefixes } from './splice.ts'
 

@@ -60,7 +60,7 @@ class Printer {
   }
 
   #body (element: QName | undefined, none: string): string {
-    const declared = element === undefined ? undefined : this.#wsdl.schema.element(element)
+    const declared = element === undefined ? undefined : this.#wsdl.schema.bodyElement(element)
     return declared ? this.#element(declared) : none
   }
 

@@ -19,6 +19,12 @@ t.test('cli: service check says that a service can be added, what it has, and wh
   t.match(both, { code: 0, err: '', out: /OptionPricer can be added \(its module loads, IOptionPricer with 1 operation\)\n.*PrimeFactors can be added \(an executable, IPrimeFactors with/ })
 })
 
+t.test('cli: a service of style rpc/literal can be added, and has types', async t => {
+  const file = asset('test/interop/services/Depot.config')
+  t.match(await run(['service', 'check', file], { PATH: process.env.PATH ?? '' }), { code: 0, err: '', out: 'Depot can be added (its module loads, IDepot with 7 operations)\n' })
+  t.match(await run(['service', 'types', file]), { code: 0, err: '', out: /export interface IDepot \{\n {2}add: \{\n {4}args: \{\n {6}a: number\n {6}b: number/ })
+})
+
 t.test('cli: service check names what is wrong with a file (exit 1), and what is not supported here (exit 5)', async t => {
   const dir = t.testdir({
     'Good.config': config('<service assembly="good.mjs" architecture="X64"/>', '<surprise/>'),
@@ -26,8 +32,8 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
     'good.mjs': 'console.log("hello"); setInterval(() => {}, 1000)\nexport default { Op () {} }',
     'Value.config': config('<service assembly="good.mjs" maxConcurrentCalls="four"/>'),
     'NoWsdl.config': config('<service assembly="other.mjs"/>'),
-    'Rpc.config': config('<service assembly="good.mjs" wsdl="rpc.wsdl"/>'),
-    'rpc.wsdl': wsdl(encoded),
+    'Encoded.config': config('<service assembly="good.mjs" wsdl="encoded.wsdl"/>'),
+    'encoded.wsdl': wsdl(encoded),
     'Contract.config': config('<service assembly="good.mjs" wsdl="Good.wsdl" contract="IOther"/>'),
     'Net.config': config('<service assembly="bin/Contoso.dll" wsdl="Good.wsdl"/>'),
     'Gone.config': config('<service assembly="gone.mjs" wsdl="Good.wsdl"/>'),
@@ -39,13 +45,13 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
     'hangs.mjs': 'setInterval(() => {}, 1000); await new Promise(() => {})',
     'Broker.config': config('<service assembly="good.mjs" wsdl="Good.wsdl"/>', '<microsoft.Hpc.Broker><customBroker class="broker.mjs"/></microsoft.Hpc.Broker>'),
     'broker.mjs': 'export default class Nothing { onRequests () {} }',
-    'Exe.config': config('<service wsdl="rpc.wsdl"/><host hostType="Customize" exeFileName="./not-here"/>')
+    'Exe.config': config('<service wsdl="encoded.wsdl"/><host hostType="Customize" exeFileName="./not-here"/>')
   })
   const cases: Array<[file: string, code: number, kind: 'file' | 'refused' | 'module', why: RegExp]> = [
     ['Value', 1, 'file', /service\/@maxConcurrentCalls: a whole number, 0 or more, not "four"/],
     ['NoWsdl', 1, 'file', /no WSDL: looked for/],
     ['Missing', 1, 'file', /Missing\.config cannot be read: ENOENT/],
-    ['Rpc', 5, 'refused', /operation Op of binding \{urn:t\}B has (?:style rpc|use="encoded"), which is not supported/],
+    ['Encoded', 5, 'refused', /operation Op of binding \{urn:t\}B has use="encoded", which is not supported/],
     ['Contract', 5, 'refused', /it has no contract IOther, only P/],
     ['Net', 5, 'refused', /Contoso\.dll is a \.NET program/],
     ['Gone', 1, 'module', /module .*gone\.mjs cannot be loaded: .*Cannot find module/],
@@ -63,14 +69,14 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
   const good = await run(['service', 'check', join(dir, 'Good.config')], env)
   t.match(good, { code: 0, err: 'hello\n', out: /Good can be added.*\n {2}warning: configuration\/surprise: unknown, ignored\n {2}warning: .*service\/@architecture: has no effect here: a host is this machine/s })
   t.match(await run(['service', 'check', join(dir, 'Method.config'), '--no-module'], env), { code: 0, out: /its module was not loaded/ })
-  t.match(await run(['service', 'check', join(dir, 'Exe.config')], env), { code: 0, out: /warning: WSDL .*rpc.*; the executable may know better.*\n {2}warning: exeFileName .*not-here is no executable of this machine/s })
-  const mixed = await run(['service', 'check', join(dir, 'Good.config'), join(dir, 'Rpc.config'), join(dir, 'Gone.config'), '--json'], env)
+  t.match(await run(['service', 'check', join(dir, 'Exe.config')], env), { code: 0, out: /warning: WSDL .*encoded.*; the executable may know better.*\n {2}warning: exeFileName .*not-here is no executable of this machine/s })
+  const mixed = await run(['service', 'check', join(dir, 'Good.config'), join(dir, 'Encoded.config'), join(dir, 'Gone.config'), '--json'], env)
   t.match([mixed.code, JSON.parse(mixed.out)], [1, { items: [{ ok: true }, { ok: false }, { ok: false }] }], 'the worse code of several')
 })
 
 t.test('cli: service add refuses what could never be served, before anything is sent', async t => {
-  const dir = t.testdir({ 'Rpc.config': config('<service assembly="good.mjs"/>'), 'Rpc.wsdl': wsdl(encoded) })
-  t.match(await run(['service', 'add', join(dir, 'Rpc.config')], { SOA_HEAD: 'http://127.0.0.1:9' }), { code: 5, out: '', err: /ConfigFile_Invalid: .*which is not supported/ })
+  const dir = t.testdir({ 'Encoded.config': config('<service assembly="good.mjs"/>'), 'Encoded.wsdl': wsdl(encoded) })
+  t.match(await run(['service', 'add', join(dir, 'Encoded.config')], { SOA_HEAD: 'http://127.0.0.1:9' }), { code: 5, out: '', err: /ConfigFile_Invalid: .*which is not supported/ })
 })
 
 t.test('cli: service types is one document with --json', async t => {

@@ -56,18 +56,21 @@ function values (): string {
   return table(['in the schema', 'on the wire', 'value'], [...simple, ...shapes])
 }
 
-const wsdl = (binding: string, policy = ''): string => `<w:definitions targetNamespace="urn:t" xmlns:t="urn:t" xmlns:w="http://schemas.xmlsoap.org/wsdl/" xmlns:s="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:p="http://schemas.xmlsoap.org/ws/2004/09/policy">
-  <w:types><xs:schema targetNamespace="urn:t"><xs:element name="a" type="xs:int"/></xs:schema></w:types><w:message name="m"><w:part name="p" element="t:a"/></w:message><w:portType name="P"><w:operation name="Op"><w:input message="t:m"/></w:operation></w:portType>
+const wsdl = (binding: string, policy = '', part = '<w:part name="p" element="t:a"/>'): string => `<w:definitions targetNamespace="urn:t" xmlns:t="urn:t" xmlns:w="http://schemas.xmlsoap.org/wsdl/" xmlns:s="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:p="http://schemas.xmlsoap.org/ws/2004/09/policy">
+  <w:types><xs:schema targetNamespace="urn:t"><xs:element name="a" type="xs:int"/></xs:schema></w:types><w:message name="m">${part}</w:message><w:portType name="P"><w:operation name="Op"><w:input message="t:m"/></w:operation></w:portType>
   <w:binding name="B" type="t:P">${policy === '' ? '' : `<p:Policy>${policy}</p:Policy>`}<s:binding transport="http://schemas.xmlsoap.org/soap/http"/><w:operation name="Op">${binding}</w:operation></w:binding></w:definitions>`
-const contract = (binding: string, policy?: string): void => { checkContract({ w: wsdl(binding, policy) }, 'w', '') }
+const contract = (binding: string, policy?: string, part?: string): void => { checkContract({ w: wsdl(binding, policy, part) }, 'w', '') }
 const schema = (inside: string): void => { setOf(xsd(inside)) }
 const message = (inside: string): void => { readBody(setOf(elementOf('<xs:sequence><xs:element name="a" type="xs:base64Binary" minOccurs="0"/><xs:element name="o" minOccurs="0"><xs:complexType/></xs:element></xs:sequence>')), e(inside), []) }
 const Z = 'xmlns:z="http://schemas.microsoft.com/2003/10/Serialization/"'
 
 /** Each is done when the page is printed: what is not refused any more cannot stay in the list. */
 const REFUSED: ReadonlyArray<readonly [what: string, when: string, act: () => void]> = [
-  ['rpc and encoded bindings', 'added', () => contract('<s:operation style="rpc"/>')],
   ['SOAP encoding (`use="encoded"`)', 'added', () => contract('<w:input><s:body use="encoded"/></w:input>')],
+  ['style document with types instead of elements', 'added', () => contract('', '', '<w:part name="p" type="xs:int"/>')],
+  ['style document with several parts', 'added', () => contract('', '', '<w:part name="p" element="t:a"/><w:part name="q" element="t:a"/>')],
+  ['style rpc without a namespace', 'added', () => contract('<s:operation style="rpc"/><w:input><s:body use="literal"/></w:input>', '', '<w:part name="p" type="xs:int"/>')],
+  ['style rpc with elements instead of types', 'added', () => contract('<s:operation style="rpc"/><w:input><s:body use="literal" namespace="urn:t"/></w:input>')],
   ['SOAP encoded arrays', 'added', () => schema('<xs:complexType name="T"><xs:complexContent><xs:restriction base="s:Array" xmlns:s="http://schemas.xmlsoap.org/soap/encoding/"/></xs:complexContent></xs:complexType>')],
   ['IsReference (`z:Id`, `z:Ref` in the schema)', 'added', () => schema(`<xs:complexType name="T"><xs:attribute ref="z:Ref" ${Z}/></xs:complexType>`)],
   ['preserveObjectReferences (`z:Ref` in a message)', 'in the message', () => message(`<o z:Ref="i1" ${Z}/>`)],

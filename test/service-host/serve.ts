@@ -28,10 +28,10 @@ export function moduleFile (t: Pick<Test, 'teardown'>, code: string): string {
 
 export interface Served extends Caller { readonly host: ServiceHost, readonly lines: ReadonlyArray<readonly [string, Record<string, unknown>]> }
 
-export async function serve (t: Pick<Test, 'teardown'>, code: string, options: { wsdl?: string, form?: string, module?: string, calls?: number, waiting?: number, details?: boolean, maxMessageSize?: number, lenient?: boolean, type?: string } = {}): Promise<Served> {
+export async function serve (t: Pick<Test, 'teardown'>, code: string, options: { wsdl?: string, form?: string, files?: { readonly documents: Readonly<Record<string, string>>, readonly main: string }, module?: string, calls?: number, waiting?: number, details?: boolean, maxMessageSize?: number, lenient?: boolean, type?: string } = {}): Promise<Served> {
   const { wsdl: name = 'calc', form = 'flat', calls = 16, waiting = 1000, details = false, maxMessageSize = 1_048_576, lenient = false } = options
-  const files = Object.fromEntries(documents(name))
-  const wsdl = loadWsdl(files, `${form}.wsdl`)
+  const { documents: files, main } = options.files ?? { documents: Object.fromEntries(documents(name)), main: `${form}.wsdl` }
+  const wsdl = loadWsdl(files, main)
   const operations = operationsOf(wsdl, '')
   const lines: Array<readonly [string, Record<string, unknown>]> = []
   const line = (fields: unknown, message?: string): void => { lines.push([message ?? String(fields), fields as Record<string, unknown>]) }
@@ -52,7 +52,7 @@ export async function serve (t: Pick<Test, 'teardown'>, code: string, options: {
     hung () {},
     log,
     clock: systemClock,
-    get: describe({ documents: files, wsdlFile: `${form}.wsdl`, service: 'Test', taskId: '1.3' })
+    get: describe({ documents: files, wsdlFile: main, service: 'Test', taskId: '1.3' })
   })
   const { endpoint } = host
   const listener = await listenHttp({ route: path => path === '/7/1/_defaultEndpoint' ? endpoint : undefined, listen: { host: '127.0.0.1', port: 0 }, log: silent })

@@ -154,7 +154,7 @@ export class BodyReader implements XmlHandler {
   #root (start: XmlStart): void {
     const name = qname(start.uri, start.local)
     if (this.result) throw new SoaError('badBody', { path: `/${start.local}`, why: 'the body has more than one element' })
-    const element = this.#schema.element(name)
+    const element = this.#checkedAt === undefined ? this.#schema.bodyElement(name) : this.#schema.element(name)
     if (this.#checkedAt !== undefined) this.#open(element ?? openElement(start), start, undefined, undefined)
     else if (element) this.#open(element, start, undefined, undefined)
     else throw new SoaError('badBody', { path: `/${start.local}`, why: unsupportedElement(start) ?? `the contract has no element ${name}` })

@@ -31,6 +31,7 @@ export class SchemaSet {
   readonly #globals: Readonly<Record<Kind, Map<QName, Global>>> = { element: new Map(), type: new Map(), group: new Map(), attributeGroup: new Map(), attribute: new Map() }
   readonly #elements = new Map<QName, ElementDecl>([[SCHEMA_ELEMENT.name, SCHEMA_ELEMENT]])
   readonly #types = new Map<QName, Type>([...BUILTINS].map(([name, type]) => [qname(XSD, name), type]))
+  readonly #wrappers = new Map<QName, ElementDecl>()
   /** Members of substitution groups by their head. */
   readonly #substitutes = new Map<QName, QName[]>()
   readonly #notes = new Set<string>()
@@ -68,6 +69,14 @@ export class SchemaSet {
   }
 
   element (name: QName): ElementDecl | undefined { return this.#elements.get(name) }
+
+  /** What the body of an rpc message is. No schema declares it, so none refers to it, and a wildcard does not mean it. */
+  wrapper (name: QName): ElementDecl | undefined { return this.#wrappers.get(name) }
+
+  addWrapper (element: ElementDecl): void { this.#wrappers.set(element.name, element) }
+
+  /** What a body, or a fault's detail, may be. */
+  bodyElement (name: QName): ElementDecl | undefined { return this.#wrappers.get(name) ?? this.#elements.get(name) }
 
   type (name: QName): Type | undefined { return this.#types.get(name) }
 

@@ -272,7 +272,7 @@ function stepTo (from: Position, count: number, key: string): { to: Position, co
   return undefined
 }
 
-/** The global element `name` with this value, as text that needs no declaration from outside. Throws SoaError `badValue` that names the path. */
+/** The global element (or rpc wrapper) `name` with this value, as text that needs no declaration from outside. Throws SoaError `badValue` that names the path. */
 export function writeElement (schema: SchemaSet, name: QName, value: unknown): string {
   const writer = new XmlWriter()
   writeElementTo(writer, schema, name, value)
@@ -281,7 +281,7 @@ export function writeElement (schema: SchemaSet, name: QName, value: unknown): s
 
 /** The same into anything that takes it; after a throw it holds a part. */
 export function writeElementTo (sink: BodySink, schema: SchemaSet, name: QName, value: unknown): void {
-  const element = schema.element(name)
+  const element = schema.bodyElement(name)
   if (!element) throw new SoaError('badValue', { why: `the contract has no element ${name}` })
   const writer = new ValueWriter(schema, sink)
   try {
