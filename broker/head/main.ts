@@ -175,7 +175,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       membership, sessions, pool, demand, turns, purgeQueues, clock, raiseLater: sessionId => chores.ask('raise', sessionId), asked: id => chores.clearTimer(RETENTION, id), limits: { raiseTimeoutMs: WORKER_READY_MS }, log: room('sessions'), signal: life.signal
     })
     const launcher = new SessionLauncher({
-      nodes: () => placementStore.nodes(), membership, pools, sessions, allocations, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
+      nodes: () => placementStore.nodes(), shortage: id => placement.shortage(id), membership, pools, sessions, allocations, services, pool, raising, demand, purgeQueues, turns, defaults: settings, limits: settings, clock, log: room('sessions'), closed: id => chores.clearTimer(RETENTION, id)
     })
     const chores: Chores = new Chores({
       connection: bullRedis,

@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
 import { plan } from '../../core/planner.ts'
+import { shortage, type Shortage } from '../../core/shortage.ts'
 import type { PassKind, PlacementSnapshot, RedisPlacement } from '../../store/redis-placement.ts'
 
 export interface PlacementNeeds {
@@ -33,6 +34,12 @@ export class Placement {
       return this.pass(kind)
     })
     return this.#again
+  }
+
+  /** Why a session lacks instances that it must have; undefined: it does not, or the next pass gives them. */
+  async shortage (sessionId: string): Promise<Shortage | undefined> {
+    const snapshot = await this.#needs.store.snapshot('look')
+    return shortage(snapshot, snapshot.rows.flatMap(({ isDead, record }) => isDead ? [record.id] : []), sessionId)
   }
 
   async #pass (kind: PassKind): Promise<PassResult> {

@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.ts'
 import { SoaError } from '../../core/errors.ts'
 import { newSessionId } from '../../core/ids.ts'
+import type { Shortage } from '../../core/shortage.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { DemandBoard } from '../../store/placement-store.ts'
@@ -29,6 +30,8 @@ export interface LauncherNeeds {
   demand: Pick<DemandBoard, 'remove'>
   /** Every node that is known, for sessions that want special ones. */
   nodes: () => Promise<readonly NodeView[]>
+  /** Why a session lacks instances that it must have; undefined: it does not, or will get them at once. */
+  shortage: (sessionId: string) => Promise<Shortage | undefined>
   /** Removes every trace of the queues of a session that nobody serves. */
   purgeQueues: (sessionId: string) => Promise<void>
   turns: Turns
@@ -45,6 +48,8 @@ export interface LauncherNeeds {
 export interface SessionSeen {
   readonly record: SessionRecord
   readonly view: SessionView | undefined
+  /** Only of `show`. */
+  readonly waitsFor?: Shortage | undefined
   /** It was there before: one of a pool. */
   readonly isReused?: true
 }
@@ -123,7 +128,7 @@ export class SessionLauncher {
         return { record: now, view: undefined } // over: shown as it is
       }
       try {
-        return await this.#seen(sessionId, worker)
+        return await this.#withShortage(await this.#seen(sessionId, worker))
       } catch (error) {
         if (!isUnreachable(error)) throw error
         if (last !== undefined) throw new SoaError('Broker_BrokerUnavailable', { sessionId }, { cause: error })
@@ -309,6 +314,13 @@ export class SessionLauncher {
   async #asItIs (record: SessionRecord): Promise<SessionSeen> {
     const worker = record.worker === undefined ? undefined : await this.#needs.pool.find(record.worker)
     return { record, view: await worker?.link.view(record.sessionId).catch(() => undefined) }
+  }
+
+  /** All that a plan is made from is read for it, so only of a session that has fewer instances than it must have. */
+  async #withShortage (seen: SessionSeen): Promise<SessionSeen> {
+    const { record: { sessionId, minUnits = 1 }, view } = seen
+    if (view?.state !== 'Running' || view.tasks.filter(({ state }) => state === 'Dispatching' || state === 'Running').length >= Math.max(1, minUnits)) return seen
+    return { ...seen, waitsFor: await this.#needs.shortage(sessionId) }
   }
 
   async #seen (sessionId: string, worker: Worker): Promise<SessionSeen> {

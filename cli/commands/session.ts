@@ -8,6 +8,7 @@ import { wholeNumber } from './numbers.ts'
 
 /** The session object of surface.md, as far as people are shown it. */
 type Session = Omit<SessionView, 'brokerPid' | 'counters'> & {
+  waitsFor?: { why: string },
   service: string,
   version?: string,
   durable: boolean,
@@ -130,6 +131,7 @@ function describe (session: Session): string[] {
       ['kind', session.durable ? 'durable' : 'interactive'],
       ['state', session.why === undefined ? session.state : `${session.state}: ${session.why}`],
       ['asks for', wishes(session)],
+      ['waits for', session.waitsFor?.why],
       ['http', endpoints.http],
       ['net.tcp', endpoints.netTcp],
       ['broker pid', session.brokerPid],

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { shortage } from '../../core/shortage.ts'
 import { plan, unitCores, type PlanDemand, type PlanNode, type PlanTask, type Plan, type Snapshot } from '../../core/planner.ts'
 
 const demand = (sessionId: string, more: Partial<PlanDemand> = {}): PlanDemand =>
@@ -186,3 +187,34 @@ function mulberry (seed: number): () => number {
     return ((x ^ (x >>> 14)) >>> 0) / 4294967296
   }
 }
+
+t.test('shortage: what a session lacks and the grid cannot give is said with its numbers; what comes at once is not', async t => {
+  const said = (snapshot: Partial<Snapshot>, offline: string[] = [], sessionId = 'a'): string | undefined => shortage({ now: 100, version: 1, demands: [], nodes: [], tasks: [], ...snapshot }, offline, sessionId)?.why
+  const rows: Array<[snapshot: Partial<Snapshot>, why: string | undefined, offline?: string[]]> = [
+    [{ demands: [demand('a')] }, '1 instance: the grid has no node (soa node starts one)'],
+    [{ demands: [demand('a')] }, '1 instance: no node may be used: n1 is offline', ['n1']],
+    [{ demands: [demand('a')], nodes: [node('n1', 4)] }, undefined],
+    [{ demands: [], nodes: [] }, undefined],
+    [{ demands: [demand('a', { target: 0, min: 0 })] }, undefined],
+    [{ demands: [demand('a', { target: 8, min: 8 })], nodes: [node('n1', 4), node('n2', 2)] }, '8 instances: the 2 nodes that may be used have room for 6'],
+    [{ demands: [demand('a', { target: 8, min: 8 })], nodes: [node('n2', 7)], tasks: tasksOf('a', 'n2', 3) }, '8 instances, 3 there: the node that may be used has room for 7'],
+    [{ demands: [demand('a', { target: 2, min: 2, coresPerUnit: 4 })], nodes: [node('n1', 7), node('n2', 3)] }, '2 instances of 4 cores: the node that may be used (n2 has 3 cores, a unit needs 4) has room for 1'],
+    [{ demands: [demand('a', { target: 2, min: 2, unitType: 'node' })], nodes: [node('n1', 7)] }, '2 instances of a node: the node that may be used has room for 1'],
+    [{
+      demands: [demand('a', { groups: ['gpu'], labels: { zone: 'b' }, exclude: ['n4'], avoid: ['n5'], notBefore: { n6: 101, n1: 99 } })],
+      nodes: [
+        node('n1', 4, { draining: true }), node('n2', 4), node('n3', 4, { groups: ['gpu'], labels: { zone: 'a' } }), ...['n4', 'n5', 'n6'].map(id => node(id, 4, { groups: ['gpu'], labels: { zone: 'b' } })), node('n7', 4, { alive: false })
+      ]
+    }, '1 instance: no node may be used: n1 is drained, n2 is not in group gpu, n3 has no label zone=b, n4 is excluded by the session, n5 could not load the service lately, and 2 more'],
+    [{ demands: [demand('a', { avoid: ['n5'], notBefore: { n6: 101 } })], nodes: [node('n5', 4), node('n6', 4), node('n7', 4, { alive: false }), node('n8', 4, { draining: true, leaving: true })] },
+      '1 instance: no node may be used: n5 could not load the service lately, n6 had a task of the session that failed, and pauses, n7 has not been heard of, n8 is leaving'],
+    [{ demands: [demand('a', { target: 3, min: 3, createdAt: '2' }), demand('b', { target: 4, min: 4, createdAt: '1' })], nodes: [node('n1', 6)], tasks: tasksOf('b', 'n1', 4) }, '3 instances: 2 fit in what is free on the node that may be used; 4 of 6 cores are taken'],
+    [{ demands: [demand('a', { createdAt: '2' }), demand('b', { target: 2, min: 2, createdAt: '1' })], nodes: [node('n1', 3)], tasks: [task('1-0', 'b', 'n1'), task('1-1', 'b', 'n1'), task('1-2', 'old', 'n1', { state: 'Canceling' })] }, '1 instance: none fits in what is free on the node that may be used; 3 of 3 cores are taken (1 being freed)'],
+    [{ demands: [demand('a', { target: 1, leaving: ['1-0'] })], nodes: [node('n1', 1)], tasks: tasksOf('a', 'n1', 1) }, '1 instance: none fits in what is free on the node that may be used; 1 of 1 cores are taken (1 being freed)'],
+    [{ demands: [demand('a', { target: 4, min: 2 })], nodes: [node('n1', 2)], tasks: tasksOf('a', 'n1', 2) }, undefined]
+  ]
+  for (const [snapshot, why, offline] of rows) t.equal(said(snapshot, offline), why, why ?? 'nothing is lacking')
+  t.match(shortage({ now: 0, version: 1, demands: [demand('a', { target: 8, min: 8 })], nodes: [node('n1', 6), node('n2', 4, { draining: true })], tasks: tasksOf('b', 'n1', 2) }, ['n3'], 'a'), {
+    units: 8, has: 0, nodes: 1, room: 6, free: 4, cores: 6, busyCores: 2, freeingCores: 0, unusable: [{ node: 'n2', why: 'is drained' }, { node: 'n3', why: 'is offline' }]
+  })
+})

@@ -1,17 +1,27 @@
 import t from 'tap'
+import { systemClock } from '../../core/clock.ts'
 import { silent } from '../../core/log.ts'
+import { RedisDemandBoard } from '../../store/redis-placement.ts'
 import { closeRedis, openRedis } from '../../store/redis.ts'
 import { needsRedis } from '../redis-server.ts'
 import { call, ground, until, workersOf } from './head-rig.ts'
 
 t.test('head: a session is created, listed, shown, canceled and closed, and again', needsRedis, async t => {
-  const head = await (await ground(t)).head()
+  const place = await ground(t)
+  const head = await place.head()
   const made = await call(head, 'POST', 'sessions', { service: 'ccpechosvc', durable: true, minUnits: 2, settings: { maxDepth: 40 } })
   t.equal(made.status, 201)
   const { sessionId } = made.body as { sessionId: string }
   t.match(made.body, { service: 'CcpEchoSvc', durable: true, state: 'Running', minUnits: 2, endpoints: { http: `${head.http}/${sessionId}/Http`, netTcp: null }, counters: { total: 0 } })
   t.equal(made.headers.get('location'), `${head.http}/api/v1/sessions/${sessionId}`)
   t.ok(workersOf((await call(head, 'GET', `sessions/${sessionId}`)).body.brokerPid ? '' : 'x').includes(made.body.brokerPid as number), 'its broker is a worker of this head')
+
+  const redis = await openRedis(place.redis.url, { log: silent })
+  t.teardown(() => closeRedis(redis))
+  const needs = { redis, prefix: 'soa', log: silent, clock: systemClock }
+  t.notOk('waitsFor' in (await call(head, 'GET', `sessions/${sessionId}`)).body, 'its broker wants nothing yet')
+  await new RedisDemandBoard(needs).put({ sessionId, service: 'CcpEchoSvc', target: 2, min: 2, priority: 2000, createdAt: '', coresPerUnit: 1, environment: {}, exclude: [], labels: {}, cancelGraceMs: 1 })
+  t.match((await call(head, 'GET', `sessions/${sessionId}`)).body.waitsFor, { units: 2, has: 0, nodes: 0, why: '2 instances: the grid has no node (soa node starts one)' })
 
   const other = (await call(head, 'POST', 'sessions', { service: 'CcpEchoSvc' })).body.sessionId as string
   t.match((await call(head, 'GET', 'sessions')).body.items.map((item: { sessionId: string }) => item.sessionId), [sessionId, other])

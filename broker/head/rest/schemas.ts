@@ -124,7 +124,19 @@ const session = object({
   clients: list(ref('Client')),
   tasks: list(ref('Task')),
   bytes: orNull(count('kept in the store')),
-  lastFailure: object({ taskId: text(''), node: text(''), at: text('', { format: 'date-time' }), why: text(''), stderr: text('its last lines') }, { description: 'the latest service host that ended before it took a call' })
+  lastFailure: object({ taskId: text(''), node: text(''), at: text('', { format: 'date-time' }), why: text(''), stderr: text('its last lines') }, { description: 'the latest service host that ended before it took a call' }),
+  waitsFor: object({
+    units: count('service instances that it must have, all or none'),
+    has: count('that it has'),
+    nodes: count('nodes that may be used'),
+    room: count('units that fit on them with nothing else there'),
+    free: count('units that fit on them now'),
+    cores: count('slots of these nodes'),
+    busyCores: count('slots in use'),
+    freeingCores: count('those of them that are being freed'),
+    unusable: list(object({ node: text(''), why: text('') })),
+    why: text('all of it in words')
+  }, { description: 'of one session: why the grid does not give it what it cannot work without; absent: it has that, or gets it at once' })
 }, { $id: 'Session' })
 
 const node = object({

@@ -23,7 +23,7 @@ export function sessionIdOf (request: FastifyRequest<WithId>): string {
 }
 
 /** The session object of surface.md. What only its broker knows is null while nobody serves it. */
-export function sessionObject ({ record, view }: SessionSeen, baseUrl: string, netTcpUrl?: string): object {
+export function sessionObject ({ record, view, waitsFor }: SessionSeen, baseUrl: string, netTcpUrl?: string): object {
   const { sessionId, service, version, durable, state, why, createdAt, priority, minUnits, maxUnits, settings } = record
   const { groups, labels, exclude, coresPerUnit, unitType, canPreempt } = record
   return {
@@ -39,7 +39,8 @@ export function sessionObject ({ record, view }: SessionSeen, baseUrl: string, n
     clients: view?.clients ?? [],
     tasks: view?.tasks ?? [],
     bytes: view?.bytes ?? null,
-    lastFailure: view?.lastFailure
+    lastFailure: view?.lastFailure,
+    waitsFor
   }
 }
 
