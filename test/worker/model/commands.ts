@@ -27,6 +27,8 @@ export type Command = { readonly turns: number } & (
   | { readonly do: 'crash' | 'start' }
   | { readonly do: 'task', readonly news: (typeof TASK_NEWS)[number], readonly which: number }
   | { readonly do: 'answer', readonly how: (typeof ANSWERS)[number], readonly which: number }
+  // all instances that have the same message, in one turn
+  | { readonly do: 'answers', readonly which: number }
   | { readonly do: 'trouble', readonly move: Move, readonly how: Trouble }
   | { readonly do: 'time', readonly ms: number })
 
@@ -45,6 +47,7 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('start' as const), turns }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('task' as const), news: fc.constantFrom(...TASK_NEWS), which, turns }) },
   { weight: 9, arbitrary: fc.record({ do: fc.constant('answer' as const), how: fc.constantFrom('reply' as const, 'reply' as const, 'reply' as const, ...ANSWERS), which, turns }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('answers' as const), which, turns }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('trouble' as const), move: fc.constantFrom(...MOVES), how: fc.constantFrom('refuse' as const, 'lose' as const, 'full' as const), turns }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('time' as const), ms: fc.constantFrom(500, 1500, 6000, 21_000), turns }) }
 )
@@ -121,6 +124,7 @@ export class Interpreter {
       case 'start': { if (rig.tasks.length < 3) rig.start(); return }
       case 'task': { this.#tell(command.news, command.which); return }
       case 'answer': { const call = rig.calls[command.which % Math.max(1, rig.calls.length)]; if (call !== undefined) this.#answer(call, command.how); return }
+      case 'answers': { const one = rig.calls[command.which % Math.max(1, rig.calls.length)]; for (const call of rig.calls.filter(({ id }) => id === one?.id)) this.#answer(call, 'reply'); return }
       case 'trouble': { if (rig.isDurable || command.how === 'full') rig.troubles.arm(command.move, command.how); return }
       case 'time': { await rig.clock.advance(command.ms); await rig.rest() }
     }
@@ -209,7 +213,8 @@ export class Interpreter {
     const batchId = this.#rig.isDurable ? program.batch : -1
     const call: FlushCall = { count, endOfMessages, batch: batchId, covered: undefined }
     of.flushes.add(call)
-    const hasNone = of.entries.size === 0
+    // Interactive: who has left without the end goes with all that it has, and that may be on its way.
+    const hasNone = of.entries.size === 0 || (program.hasLeft && !this.#rig.isDurable)
     const options = { batchId, timeoutMs: 5000, signal: this.#over.signal }
     this.#watch(endOfMessages ? client.endRequests(count, options) : client.flush(count, options), () => {
       of.flushes.delete(call)
@@ -330,7 +335,7 @@ export class Interpreter {
       rig.check()
     }
     if (rig.isDestroyed) { this.#checkDestroyed(); return }
-    reference.checkAtRest(rig.session.counters, false, rig.troubles.landed.size)
+    reference.checkAtRest(rig.session.counters, false, rig.troubles.unheard)
     await this.#readAll()
     if (!rig.isDurable) return
     rig.crash()

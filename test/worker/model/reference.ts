@@ -104,7 +104,9 @@ export class Reference implements StoreWatch {
       if (request === undefined) throw new Error(`${key}: ${id} was kept, and nobody sent it`)
       const twin = this.live(key).find(entry => entry.id === id && !entry.isVoid && !entry.isFlushed)
       if (twin !== undefined) throw new Error(`${key}: ${id} is kept twice, as ${twin.seq} and as ${seq}`)
-      const facts = { isFlushed: false, isHeard: false, isVoid: batchId < batch, isForgotten: false, isPurged: false, isDoubtful: false, at: undefined, isFault: false, isRead: false }
+      const isVoid = batchId < batch // a newer batch has begun while it was on its way
+      if (isVoid) this.#voided++
+      const facts = { isFlushed: false, isHeard: false, isVoid, isForgotten: false, isPurged: false, isDoubtful: false, at: undefined, isFault: false, isRead: false }
       entries.set(seq, { key, seq, id, action: request.action, batch: batchId, ...facts })
     }
   }

@@ -60,13 +60,15 @@ export class Rig {
   session!: BrokerSession
   life = new Life()
   readonly #backing: Backing
+  readonly #settings: Partial<Settings>
   #opened!: Awaited<ReturnType<typeof openSession>>
   #news: TaskNews = new EventEmitter()
   #taskIds = 0
 
   get isDestroyed (): boolean { return this.down === 'destroyed' }
 
-  constructor (isDurable: boolean, backing: Backing) {
+  constructor (isDurable: boolean, backing: Backing, settings: Partial<Settings> = {}) {
+    this.#settings = settings
     this.isDurable = isDurable
     this.reference = new Reference(isDurable)
     this.#backing = backing
@@ -93,13 +95,14 @@ export class Rig {
     this.tries.clear()
     this.down = undefined
     this.troubles.landed.clear()
+    this.troubles.purged = 0
     // Raising is tried again by whoever asked for it; here it must only begin.
     const { troubles } = this
     troubles.clear()
     this.#opened = await openSession({
       durable: this.isDurable,
       store,
-      settings: TIMES,
+      settings: { ...TIMES, ...this.#settings },
       clock: clockOf(this.clock, life),
       events: {
         snapshot: async () => ({ tasks: this.tasks.filter(({ state }) => state === 'Running' || state === 'Canceling'), cursor: '0' }),

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import type { Test } from 'tap'
+import type { Settings } from '../../../config/settings.ts'
 import { command, Interpreter, type Command } from './commands.ts'
 import { Rig, type Backing } from './rig.ts'
 
@@ -36,6 +37,8 @@ export interface ModelOptions {
   /** Most commands in a run. */
   length: number
   backing: (run: number) => Backing
+  /** What the session has beside the rig's. */
+  settings?: Partial<Settings>
 }
 
 /** The seed of a run that is told nothing else: a failure of it is a failure for everybody. MODEL_SEED=random looks elsewhere. */
@@ -45,13 +48,13 @@ const SEED = 20_261_130
  * MODEL_SEED and MODEL_RUNS say what is run. A failure prints the seed and the shortest list of commands that fails, as the value of MODEL_LIST that runs this list
  * alone.
  */
-export async function model (t: Test, { durable, runs, length, backing }: ModelOptions): Promise<void> {
+export async function model (t: Test, { durable, runs, length, backing, settings }: ModelOptions): Promise<void> {
   const { MODEL_SEED, MODEL_RUNS, MODEL_LIST } = process.env
   const seed = MODEL_SEED === 'random' ? Date.now() % 0x7fff_ffff : Number(MODEL_SEED ?? SEED)
   let run = 0
   let commands = 0
   const property = fc.asyncProperty(fc.array(command, { maxLength: length, size: 'max' }), async list => {
-    const rig = new Rig(durable, backing(++run))
+    const rig = new Rig(durable, backing(++run), settings)
     await rig.raise(true)
     const interpreter = new Interpreter(rig)
     try {

@@ -35,9 +35,19 @@ export class Troubles {
   inFlight = 0
   /** Settled without its broker having heard: named by the next try, as the store's promise is (ADR 0010). */
   readonly landed = new Map<string, number>()
+  /** And never heard of: purged before the next try. */
+  purged = 0
+
+  /** Settled in the store, for all that its broker knows not. */
+  get unheard (): number { return this.landed.size + this.purged }
 
   arm (move: Move, trouble: Trouble): void { this.#ahead.set(move, trouble) }
   clear (): void { this.#ahead.clear() }
+  /** Places of this client mean other requests from now on. */
+  forget (clientId: string): void {
+    for (const place of this.landed.keys()) if (place.startsWith(`${clientId} `) && this.landed.delete(place)) this.purged++
+  }
+
   take (move: string): Trouble | undefined {
     const trouble = this.#ahead.get(move)
     this.#ahead.delete(move)
@@ -56,7 +66,7 @@ export function troubledStore (inner: MessageStore, life: Life, troubles: Troubl
       case 'commit': { watch.committed(args[0] as string, args[2] as { seq: number, endOfMessages: boolean }); return }
       case 'discard': { watch.discarded(args[0] as string, args[1] as number); return }
       case 'settle': { watch.settled(result as Kept, args[0] as Settlement[]); return }
-      case 'purge': watch.purged(args[0] as string)
+      case 'purge': { watch.purged(args[0] as string); troubles.forget(args[0] as string) }
     }
   }
 
