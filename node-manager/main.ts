@@ -12,13 +12,14 @@ import { readSettings, sessionSettings } from '../config/read-settings.ts'
 import { parseRegistration } from '../config/service-registration.ts'
 import type { Settings } from '../config/settings.ts'
 import { closeRedis, openRedis, redactRedisUrl } from '../store/redis.ts'
-import { RedisNodeLink, type NodeRecord } from '../store/redis-placement.ts'
+import { PLACEMENT_LIMITS, RedisNodeLink, type NodeRecord } from '../store/redis-placement.ts'
 import { RedisServiceRegistry } from '../store/redis-services.ts'
 import { RedisSessionStore } from '../store/redis-sessions.ts'
 import type { PlacedTask } from '../store/redis-placement-scripts.ts'
 import type { Demand } from '../store/placement-store.ts'
-import { Guardian } from './guardian.ts'
+import { Guardian, startTime } from './guardian.ts'
 import { HostProcess } from './host-process.ts'
+import { homeOfPids } from './place.ts'
 import { Ports } from './port.ts'
 import { Preparations, type NodeCommands } from './preparations.ts'
 import { nodeCommands, OUR_HOST, passedOn, recipe, type TaskRecipe } from './recipe.ts'
@@ -70,7 +71,17 @@ export async function runNodeManager (options: NodeManagerOptions): Promise<Node
   const { redisUrl, prefix, runDir, settings, env, host = '127.0.0.1', beatMs = BEAT_MS } = options
   const id = nodeIdOf(options.nodeId)
   const record: NodeRecord = {
-    id, machine: hostname(), pid: process.pid, cores: coresOf(options.cores), sockets: socketsHere(), labels: options.labels, groups: options.groups, instance: randomUUID(),
+    id,
+    machine: hostname(),
+    pid: process.pid,
+    cores: coresOf(options.cores),
+    sockets: socketsHere(),
+    labels: options.labels,
+    groups: options.groups,
+    instance: randomUUID(),
+    startedAt: new Date().toISOString(),
+    home: homeOfPids(),
+    startTime: startTime(process.pid)
   }
   const log = options.log.child({ node: id })
   const clock = systemClock
@@ -99,7 +110,7 @@ export async function runNodeManager (options: NodeManagerOptions): Promise<Node
       const recipe = (unwanted: AbortSignal): Promise<TaskRecipe> => recipes.of(placed, demand, commands => preparations.prepare(placed.sessionId, commands, unwanted))
       return new Task(placed, { recipe, guardian, ports, warm, host, runDir, clock, log, changed })
     }
-    const reconciler: Reconciler = new Reconciler({ record, link, makeTask, preparations, clock, log, beatMs, lost: why => giveUp(why) })
+    const reconciler: Reconciler = new Reconciler({ record, link, makeTask, preparations, clock, log, beatMs, leaseMs: PLACEMENT_LIMITS.nodeLeaseMs, lost: why => giveUp(why) })
 
     subscriber.on('message', () => reconciler.wake())
     subscriber.on('ready', () => reconciler.wake()) // a wake may have been lost meanwhile

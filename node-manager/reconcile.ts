@@ -1,8 +1,9 @@
 import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { Demand } from '../store/placement-store.ts'
-import type { NodeRecord, RedisNodeLink, SyncAnswer } from '../store/redis-placement-node.ts'
+import { NameHeld, type NodeRecord, type RedisNodeLink, type SyncAnswer } from '../store/redis-placement-node.ts'
 import type { PlacedTask } from '../store/redis-placement-scripts.ts'
+import { nameTaken, takePlace } from './place.ts'
 import type { Preparations } from './preparations.ts'
 import type { Task } from './task.ts'
 
@@ -16,6 +17,8 @@ export interface ReconcileNeeds {
   readonly clock: Clock
   readonly log: Logger
   readonly beatMs: number
+  /** A node that has not beaten for so long is dead. */
+  readonly leaseMs: number
   /** This node manager cannot go on: another one has its name. All its hosts are gone. */
   readonly lost: (why: Error) => void
 }
@@ -43,8 +46,9 @@ export class Reconciler {
 
   get tasks (): readonly Task[] { return [...this.#tasks.values()] }
 
-  /** Resolves when the node is registered and beats. */
+  /** Resolves when the node is registered and beats. @throws `SoaError` `refused` when another process has its name and lives. */
   async start (): Promise<void> {
+    this.#registered(await takePlace(this.#needs))
     await this.#exchange()
     this.#loop = this.#run()
   }
@@ -117,18 +121,40 @@ export class Reconciler {
   }
 
   async #exchange (): Promise<void> {
-    const { link, record, preparations, log } = this.#needs
+    const { link, record, preparations } = this.#needs
     this.#isWoken = false
-    if (this.#epoch === undefined) {
-      this.#epoch = await link.register(record)
-      log.info({ node: record.id, epoch: this.#epoch }, 'node registered')
-    }
+    const epoch = this.#epoch ?? await this.#comeBack()
+    if (epoch === undefined) return
     const reports = [...this.#tasks.values()].map(({ report }) => report).filter(report => this.#told.get(report.id) !== report)
     const strays = [...this.#strays.values()]
-    const answer = await link.sync(record.id, this.#epoch, [...reports, ...strays], preparations.sessions, preparations.news)
+    const answer = await link.sync(record.id, epoch, [...reports, ...strays], preparations.sessions, preparations.news)
     for (const report of reports) this.#acknowledged(report)
     for (const { id } of strays) this.#strays.delete(id)
     if (answer.fenced) await this.#fenced(answer.takenBy); else this.#reconcile(answer)
+  }
+
+  /** It was declared dead. Undefined: another process took its place before it could come back. */
+  async #comeBack (): Promise<string | undefined> {
+    const { link, record } = this.#needs
+    try {
+      return this.#registered(await link.register(record))
+    } catch (error) {
+      if (!(error instanceof NameHeld)) throw error
+      this.#giveUp(nameTaken(error.holder))
+      return undefined
+    }
+  }
+
+  #registered (epoch: string): string {
+    const { record, log } = this.#needs
+    log.info({ node: record.id, epoch }, 'node registered')
+    this.#epoch = epoch
+    return epoch
+  }
+
+  #giveUp (why: string): void {
+    this.#isStopped = true
+    this.#needs.lost(new Error(why))
   }
 
   #acknowledged (report: PlacedTask): void {
@@ -140,14 +166,13 @@ export class Reconciler {
   }
 
   async #fenced (takenBy: string | undefined): Promise<void> {
-    const { record, log, lost } = this.#needs
+    const { record, log } = this.#needs
     log.warn({ node: record.id, epoch: this.#epoch, takenBy, tasks: this.#tasks.size }, 'fenced: all hosts are killed')
     this.#epoch = undefined
     for (const task of this.#tasks.values()) task.kill('the node was declared dead')
     await Promise.all(this.tasks.map(task => task.ended))
     if (takenBy !== undefined && takenBy !== record.instance) {
-      this.#isStopped = true
-      lost(new Error(`another node manager has the name ${record.id} now`))
+      this.#giveUp(`another node manager has the name ${record.id} now`)
       return
     }
     this.wake()

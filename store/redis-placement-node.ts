@@ -16,6 +16,24 @@ export interface NodeRecord {
   readonly groups: readonly string[]
   /** New for each start of a manager: two managers with one name tell each other apart by it. */
   readonly instance: string
+  /** ISO 8601 UTC; undefined: an older manager. */
+  readonly startedAt?: string | undefined
+  /** Boot and process namespace in which `pid` is its number, and the start time that makes the number unique there: whoever runs there too sees whether it lives. */
+  readonly home?: string | undefined
+  readonly startTime?: string | undefined
+}
+
+/** The manager that has a node's name: which it is, and how long it has been silent by Redis' clock. `epoch` and `beat` say that it has done nothing since. */
+export interface NameHolder { readonly record: NodeRecord, readonly epoch: string, readonly beat: string, readonly ageMs: number }
+
+/** Another manager has the node's name, and was not declared dead. */
+export class NameHeld extends Error {
+  override name = 'NameHeld'
+  readonly holder: NameHolder
+  constructor (holder: NameHolder) {
+    super(`another node manager has the name ${holder.record.id}`)
+    this.holder = holder
+  }
 }
 
 /** A releaseNodeCommandLine that failed: for people, nothing waits for it. */
@@ -43,9 +61,16 @@ export class RedisNodeLink {
   /** Channel on which the node is told that its list is another now. */
   wakeChannel (node: string): string { return this.#keys.wake(node) }
 
-  /** @returns the node's epoch. What the table had for the node has failed. */
-  async register (record: NodeRecord): Promise<string> {
-    return text(await SCRIPTS.register().run(this.#redis, [this.#keys.version], [record.id, JSON.stringify(record), iso()]))
+  /**
+   * @param dead a holder of the name that was found dead: it loses the name, unless it has done something since
+   * @returns the node's epoch. What the table had for the node has failed.
+   * @throws NameHeld
+   */
+  async register (record: NodeRecord, dead?: NameHolder): Promise<string> {
+    const said = [record.id, JSON.stringify(record), iso(), dead?.epoch ?? '', dead?.beat ?? '']
+    const [isOurs, is, epoch, beat, ageMs] = list(await SCRIPTS.register().run(this.#redis, [this.#keys.version], said))
+    if (int(isOurs) === 1) return text(is)
+    throw new NameHeld({ record: JSON.parse(text(is)) as NodeRecord, epoch: text(epoch), beat: text(beat), ageMs: int(ageMs) })
   }
 
   /** Beat, reports and task list in one exchange. `prepared`: sessions whose prepareNodeCommandLine has run here. */

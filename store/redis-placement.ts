@@ -1,4 +1,5 @@
 import type { Plan, PlanDemand, PlanNode, Snapshot } from '../core/planner.ts'
+import { nodeState, type NodeState } from './node.states.ts'
 import type { Demand } from './placement-store.ts'
 import type { NodeNews, NodeRecord, ReleaseFailure } from './redis-placement-node.ts'
 import { placementKeys, SCRIPTS, STREAM_KEPT_MS, type PlacedTask, type PlacementKeys } from './redis-placement-scripts.ts'
@@ -29,7 +30,7 @@ export interface NodeView {
   readonly id: string
   readonly machine: string
   readonly pid: number
-  readonly state: 'Online' | 'Draining' | 'Offline'
+  readonly state: NodeState
   readonly cores: number
   /** Cores that tasks have. */
   readonly busy: number
@@ -39,6 +40,8 @@ export interface NodeView {
   readonly groups: readonly string[]
   readonly labels: Readonly<Record<string, string>>
   readonly sockets?: number | undefined
+  /** Of its node manager, ISO 8601 UTC; undefined: an older one. */
+  readonly startedAt?: string | undefined
   /** The latest releaseNodeCommandLine that failed there. */
   readonly releaseFailure?: ReleaseFailure | undefined
 }
@@ -129,9 +132,9 @@ export class RedisPlacement {
 
   async nodes (): Promise<NodeView[]> {
     const { now, rows } = await this.snapshot('look')
-    return rows.map(({ record: { instance: _, ...record }, beat, isDraining, isDead, tasks, news }): NodeView => ({
+    return rows.map(({ record: { instance: _, home: __, startTime: ___, ...record }, beat, isDraining, isLeaving, isDead, tasks, news }): NodeView => ({
       ...record,
-      state: isDead ? 'Offline' : isDraining ? 'Draining' : 'Online',
+      state: nodeState({ isDraining, isLeaving, isDead, tasks }),
       busy: tasks.reduce((sum, { capacity }) => sum + capacity, 0),
       tasks: tasks.length,
       heartbeatAgeMs: now - Number(beat),

@@ -1,4 +1,5 @@
 import type { Figures } from '../contract.ts'
+import { NODE_STATES } from '../../store/node.states.ts'
 import type { NodeView } from '../../store/redis-placement.ts'
 import type { SessionState } from '../../store/session-store.ts'
 import type { FigureBook } from './worker-figures.ts'
@@ -22,7 +23,6 @@ export interface Metric {
 }
 
 const SESSION_STATES: readonly SessionState[] = ['Starting', 'Running', 'Suspended', 'Finished', 'Failed', 'Canceled']
-const NODE_STATES = ['Online', 'Draining', 'Offline'] as const
 
 const one = (of: Metric['of'], help: string, value: (seen: Seen) => number): Metric => ({ kind: 'gauge', of, labels: [], help, read: seen => [[{}, value(seen)]] })
 const ofNodes = (help: string, value: (node: NodeView) => number): Metric => one('cluster', help, ({ nodes }) => nodes.reduce((sum, node) => sum + value(node), 0))
@@ -39,7 +39,7 @@ export const METRICS: Readonly<Record<string, Metric>> = {
     kind: 'gauge', of: 'cluster', labels: ['state'], help: 'Sessions by state', read: ({ sessions }) => SESSION_STATES.map(state => [{ state }, sessions[state] ?? 0] as const)
   },
   soa_nodes: {
-    kind: 'gauge', of: 'cluster', labels: ['state'], help: 'Nodes by state', read: ({ nodes }) => NODE_STATES.map(state => [{ state }, nodes.filter(node => node.state === state).length] as const)
+    kind: 'gauge', of: 'cluster', labels: ['state'], help: 'Nodes by state', read: ({ nodes }) => Object.keys(NODE_STATES).map(state => [{ state }, nodes.filter(node => node.state === state).length] as const)
   },
   soa_slots: ofNodes('Slots of all nodes', node => node.cores),
   soa_slots_busy: ofNodes('Slots in use', node => node.busy),

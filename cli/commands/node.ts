@@ -32,7 +32,7 @@ export function nodeCommands (program: Command, io: Io): void {
       const found = await api(options).call('GET', 'nodes') as { items: NodeView[] }
       print(io, options.json, found, () => describe(found.items))
     })
-  for (const [verb, says] of [['drain', 'give the node no new tasks; calls in hand there finish, however long they take, then its service hosts leave'], ['resume', 'give a drained node tasks again']] as const) {
+  for (const [verb, says] of [['drain', 'give the node no new tasks; calls in hand there finish, however long they take, then its service hosts leave, and its state is Drained'], ['resume', 'give a drained node tasks again']] as const) {
     addSettings(node.command(`${verb} <node>`).description(says), 'client')
       .option('--json', 'one JSON document')
       .addHelpText('after', `\nExample:\n  soa node ${verb} n1`)

@@ -9,6 +9,7 @@ import { OUTCOMES, REPLIES } from '../../broker/worker/retry.ts'
 import { BROKER } from '../../broker/worker/session.states.ts'
 import { PREPARATION } from '../../node-manager/preparation.states.ts'
 import { TASK } from '../../node-manager/task.states.ts'
+import { NODE_STATES } from '../../store/node.states.ts'
 import { CLIENT_FRAMES, SERVER_FRAMES } from '../../wire/framing/frames.states.ts'
 
 type States = Readonly<Record<string, Readonly<Record<string, string>>>>
@@ -29,6 +30,7 @@ function markdown (): string {
     const rows = Object.entries(table).map(([state, events]) => `| ${state} | ${Object.entries(events).map(([event, to]) => `${event} → ${to}`).join(' · ') || 'the end'} |`)
     return `## ${title}\n\n\`${file}\`\n\n| state | event → next state |\n| --- | --- |\n${rows.join('\n')}\n`
   })
+  const nodes = Object.entries(NODE_STATES).map(([state, { says, when }]) => `| ${state} | ${says} | ${when} |`)
   const reactions = Object.entries(TASK_REACTIONS).map(([state, { does }]) => `| ${state} | ${does} |`)
   const yesNo = (is: boolean): string => is ? 'yes' : 'no'
   const COSTS = { try: 'a try', uncountedTry: 'an uncounted try', nothing: 'nothing' } as const
@@ -39,6 +41,14 @@ function markdown (): string {
 Printed from the tables that are the code; \`test/house/states.test.ts\` compares them (and writes this page when UPDATE_DOCS is set).
 
 ${machines.join('\n')}
+## A node, as it is shown
+
+\`store/node.states.ts\`: the first that fits.
+
+| state | tasks | when |
+| --- | --- | --- |
+${nodes.join('\n')}
+
 ## What a task's state does to its dispatcher
 
 \`broker/worker/dispatcher-pool.ts\`

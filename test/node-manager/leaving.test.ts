@@ -25,17 +25,4 @@ t.test('node manager', needsRedis, async t => {
     await grid.board.remove(id, { forget: true })
     await eventually(async () => (await processesOf(id)).length === 0)
   })
-
-  t.test('node: of two managers with one name the first gives up, loudly', async t => {
-    const first = await grid.node('twin')
-    const second = await grid.node('twin', 1)
-    t.equal(await first.exited, 1)
-    t.match(first.errors(), /another node manager has the name twin now/)
-    const id = newSession()
-    await grid.demand(id, 'Listen', { exclude: ['n1'] })
-    t.match(await grid.until(id, ({ state }) => state === 'Running'), { node: 'twin' }, 'the second has it undisturbed')
-    t.notMatch(second.errors(), /fenced/)
-    await grid.board.remove(id, { forget: true })
-    await eventually(async () => (await processesOf(id)).length === 0)
-  })
 })

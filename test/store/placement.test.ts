@@ -5,7 +5,7 @@ import { plan } from '../../core/planner.ts'
 import type { Demand, TaskInfo } from '../../store/placement-store.ts'
 import { closeRedis, openRedis, type Redis } from '../../store/redis.ts'
 import { RedisDemandBoard, RedisNodeLink, RedisPlacement, RedisTaskEvents, type NodeRecord } from '../../store/redis-placement.ts'
-import type { SyncAnswer } from '../../store/redis-placement-node.ts'
+import { NameHeld, type NameHolder, type SyncAnswer } from '../../store/redis-placement-node.ts'
 import type { PlacedTask } from '../../store/redis-placement-scripts.ts'
 import { needsRedis, startRedis, type RedisServer } from '../redis-server.ts'
 
@@ -38,6 +38,9 @@ async function next (events: RedisTaskEvents, sessionId: string, cursor: string)
   await iterator.return(undefined)
   return (value as { tasks: TaskInfo[] }).tasks
 }
+/** Who has the name that this manager would have. */
+const holderOf = (node: RedisNodeLink, record: NodeRecord, dead?: NameHolder): Promise<NameHolder> =>
+  node.register(record, dead).then(() => { throw new Error('it was given the name') }, (error: unknown) => { if (error instanceof NameHeld) return error.holder; throw error })
 const seen = (tasks: TaskInfo[]): string[] => tasks.map(({ node, state }) => `${node} ${state}`)
 
 t.test('placement store', needsRedis, async t => {
@@ -151,14 +154,24 @@ t.test('placement store', needsRedis, async t => {
     t.notOk((await heads.snapshot('sweep')).gotFreshLeases, 'once')
   })
 
-  t.test('placement: a node manager that starts anew under the same name begins with nothing, and the one before it learns who has the name', async t => {
-    const { board, events, node, pass } = await openGrid(t, server)
+  t.test('placement: a node manager is refused a name that another one has, until it has found that one dead and nothing was heard of it since', async t => {
+    const { board, events, node, pass, redis, prefix } = await openGrid(t, server)
     const old = await node.register(record('n1'))
     await board.put(wish('1'))
     await pass()
     const { cursor } = await events.snapshot('1')
-    await node.register(record('n1', { instance: 'second' }))
+    const second = record('n1', { instance: 'second' })
+    const found = await holderOf(node, second)
+    t.match(found, { record: { id: 'n1', machine: 'n1.grid', pid: 1, instance: 'n1-first' }, epoch: old })
+    t.ok(found.ageMs >= 0 && found.ageMs < 5000, `heard of ${found.ageMs} ms ago`)
+    await redis.zincrby(`{${prefix}}:placement:beats`, -1, 'n1') // two in one millisecond are one
+    const later = await holderOf(node, second, found)
+    t.not(later.beat, found.beat, 'it has beaten since')
+    t.match(await node.sync('n1', old, []), { fenced: false, tasks: [{ sessionId: '1' }] }, 'and nothing was taken from it')
+    t.equal(await node.register(record('n1')) > old, true, 'the same manager may say it again')
+    const epoch = await node.register(second, await holderOf(node, second))
     t.same(await node.sync('n1', old, []), { fenced: true, takenBy: 'second' })
+    t.match(await node.sync('n1', epoch, []), { fenced: false, tasks: [] })
     t.match(await next(events, '1', cursor), [{ state: 'Failed', exit: { why: 'the node manager of n1 started anew', code: null } }])
   })
 
@@ -231,10 +244,11 @@ t.test('placement store', needsRedis, async t => {
     await node.register(record('n1'))
     t.notOk(await heads.setDraining('n9', true), 'no such node')
     t.ok(await heads.setDraining('n1', true))
-    await node.register(record('n1', { instance: 'second' }))
+    const second = record('n1', { instance: 'second' })
+    await node.register(second, await holderOf(node, second))
     await board.put(wish('1'))
     await pass()
-    t.match(await heads.nodes(), [{ state: 'Draining', tasks: 0 }])
+    t.match(await heads.nodes(), [{ state: 'Drained', tasks: 0 }])
     await heads.setDraining('n1', false)
     await pass()
     t.match(await heads.nodes(), [{ state: 'Online', tasks: 1 }])
@@ -252,9 +266,12 @@ t.test('placement store', needsRedis, async t => {
     await pass()
     t.same((await next(events, '1', cursor)).map(({ id, state }) => `${id} ${state}`).sort(), [`${first.id} Finishing`, `${second.id} Canceling`].sort(), 'one that only starts is canceled')
     t.match(await node.sync('n1', epoch, [{ ...first, state: 'Running' }, { ...second, state: 'Canceled' }]), { isDraining: true, tasks: [{ id: first.id, state: 'Finishing' }] })
+    t.match(await heads.nodes(), [{ state: 'Draining', tasks: 1, busy: 1 }])
     await node.sync('n1', epoch, [{ ...first, state: 'Finished' }])
     await pass()
-    t.match(await heads.nodes(), [{ state: 'Draining', tasks: 0, busy: 0 }])
+    t.match(await heads.nodes(), [{ state: 'Drained', tasks: 0, busy: 0 }])
+    await node.leave('n1', epoch, 'ending')
+    t.match(await heads.nodes(), [{ state: 'Draining' }], 'it is going by itself')
   })
 
   t.test('placement: a task that its session has let go of is canceled, whichever is the youngest', async t => {

@@ -1,4 +1,5 @@
 import { SETTINGS, settingNames } from '../../../config/settings.ts'
+import { NODE_STATES } from '../../../store/node.states.ts'
 
 /** JSON Schemas of surface.md: what bodies are checked against, answers are written by, and `/api/v1/openapi.json` is printed from. */
 
@@ -143,7 +144,7 @@ const node = object({
   id: text('name of the node, kept across restarts'),
   machine: text(''),
   pid: count('of the node manager'),
-  state: text('Online: takes tasks · Draining: takes no new ones · Offline: no heartbeat', { enum: ['Online', 'Draining', 'Offline'] }),
+  state: text(Object.entries(NODE_STATES).map(([state, { says }]) => `${state}: ${says}`).join(' · '), { enum: Object.keys(NODE_STATES) }),
   cores: count('slots'),
   busy: count('slots in use'),
   tasks: count('tasks there'),
@@ -165,6 +166,7 @@ const head = object({
   peer: text('HOST:PORT where heads of other machines reach its workers'),
   startedAt: text('', { format: 'date-time' })
 }, { $id: 'Head' })
+  startedAt: text('of the node manager', { format: 'date-time' }),
 
 /** `POST heads/{id}/drain` */
 export const drainBody = { ...object({ force: { type: 'boolean', description: 'also suspend what runs: durable sessions are raised by another head, interactive ones end' } }, { additionalProperties: false }), type: ['object', 'null'] }
