@@ -12,7 +12,7 @@ const IMPORTED = ['Calc', 'Orders', 'Shapes']
 
 t.test('.NET over HTTP: proxies from ?wsdl, every binding, every shape of value', { skip }, async t => {
   const cluster = await Cluster.start(t, { services: 'test/interop/services', cores: 2 })
-  for (const service of ['Calc', 'Orders', 'Shapes', 'Telemetry', 'Three']) {
+  for (const service of ['Calc', 'Orders', 'Shapes', 'Telemetry', 'Three', 'Depot']) {
     await t.test(service, async t => {
       await using session = await Session.create({ service, maxUnits: 1, head: cluster.head })
       const wsdl = `${session.endpoint}?wsdl`

@@ -1,9 +1,10 @@
 /** Services for clients of other makes: one per WSDL of the vectors, which knows its cases, and one behind a host that is not ours. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync, chmodSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync, chmodSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { packageRoot } from '../../core/assets.ts'
+import { asset, packageRoot } from '../../core/assets.ts'
 import { documents } from '../wsdl/cases.ts'
+import { DEPOT } from '../wsdl/depot.ts'
 
 export const CASE_WSDLS = ['calc', 'orders', 'shapes', 'telemetry', 'three'] as const
 
@@ -65,6 +66,11 @@ export function caseServices (names: readonly string[] = CASE_WSDLS): Record<str
     [`${name}.config`]: registration('<service assembly="service.mjs" wsdl="split.wsdl" contract="" maxConcurrentCalls="4"/>')
   }]))
 }
+
+/** The rpc/literal service of test/interop/services, in one folder. */
+export const depotService = (): Record<string, ServiceFiles> => ({
+  depot: { ...DEPOT.documents, 'depot.mjs': readFileSync(asset('test/interop/services/depot.mjs'), 'utf8'), 'depot.config': registration('<service assembly="depot.mjs" contract="IDepot" maxConcurrentCalls="4"/>') }
+})
 
 /** Legal names that are a trap somewhere: words of languages, members of every JavaScript object, signs that no identifier may have, letters beyond ASCII. */
 export const NASTY_NAMES = ['class', 'from', 'None', 'type', 'constructor', '__proto__', 'toString', 'hasOwnProperty', 'then', 'my-name', 'a.b', '_', 'Größe', '名前'] as const

@@ -68,8 +68,6 @@ t.test('contract: actions that are not said are made as WS-Addressing says, or a
 })
 
 const refused: Array<[what: string, text: string, says: RegExp]> = [
-  ['rpc style', wsdl({ binding: bindingOf('<s:operation style="rpc"/><w:input><s:body use="literal"/></w:input>') }), /operation Op of binding \{urn:t\}B has style rpc/],
-  ['rpc style of the binding', wsdl({ binding: bindingOf('<w:input><s:body use="literal"/></w:input>', 'style="rpc"') }), /style rpc/],
   ['encoded use', wsdl({ binding: bindingOf('<w:input><s:body use="encoded"/></w:input>') }), /use="encoded"/],
   ['MTOM', wsdl({ head: '<p:Policy xmlns:p="http://schemas.xmlsoap.org/ws/2004/09/policy"><o:OptimizedMimeSerialization xmlns:o="http://schemas.xmlsoap.org/ws/2004/09/policy/optimizedmimeserialization"/></p:Policy>' }), /MTOM/],
   ['a part with a type', wsdl({ messages: '<w:message name="m"><w:part name="p" type="xs:int"/></w:message>' }), /made of a type instead of an element/],
@@ -94,6 +92,20 @@ t.test('contract: what is not supported is refused by name when it is loaded', a
 t.test('contract: bindings of plain HTTP are passed over', async t => {
   const binding = '<w:binding name="G" type="t:P"><h:binding verb="GET" xmlns:h="http://schemas.xmlsoap.org/wsdl/http/"/><w:operation name="Op"/></w:binding>'
   t.same(loadWsdl({ w: wsdl({ binding }) }, 'w').operations[0]?.soap, [])
+})
+
+t.test('contract: what ASMX has for GET and POST beside a contract for SOAP is passed over, with its messages of types', async t => {
+  const head = '<w:message name="get"><w:part name="n" type="xs:string"/></w:message><w:portType name="PHttpGet"><w:operation name="Op"><w:input message="t:get"/><w:output message="t:get"/></w:operation></w:portType><w:binding name="G" type="t:PHttpGet"><h:binding verb="GET" xmlns:h="http://schemas.xmlsoap.org/wsdl/http/"/><w:operation name="Op"/></w:binding>'
+  const literal = '<w:input><s:body use="literal"/></w:input><w:output><s:body use="literal"/></w:output>'
+  const both = loadWsdl({ w: wsdl({ head, binding: bindingOf(literal) }) }, 'w')
+  t.same([both.portTypes, operationsOf(both, '').map(o => [o.portType, o.inputElement])], [['P'], [['P', '{urn:t}a']]])
+  t.match(refusal(() => loadWsdl({ w: wsdl({ head }) }, 'w')).message, /message \{urn:t\}get is made of a type/, 'alone it is what there is')
+})
+
+t.test('contract: a part that soap:body does not list is not the body', async t => {
+  const messages = '<w:message name="m"><w:part name="o" type="xs:int"/><w:part name="p" element="t:a"/></w:message>'
+  const body = '<s:body parts="p" use="literal"/>'
+  t.equal(loadWsdl({ w: wsdl({ messages, binding: bindingOf(`<w:input>${body}</w:input><w:output>${body}</w:output>`) }) }, 'w').operations[0]?.inputElement, '{urn:t}a')
 })
 
 t.test('contract: header parts are not the body', async t => {

@@ -13,6 +13,7 @@ switch (args)
     case ["shapes", var url]: ShapesScenario.Run(report, url); break;
     case ["telemetry", var url]: TelemetryScenario.Run(report, url); break;
     case ["three", var url]: ThreeScenario.Run(report, url); break;
+    case ["depot", var url]: DepotScenario.Run(report, url); break;
     case ["stored", var url, var clientId]: StoredScenario.Run(report, url, clientId); break;
     case ["desk", var url]: DeskScenario.Run(report, url); break;
     case ["telepathy", var url]: SessionScenario.Run(report, url); FaultScenario.Run(report, url); break;
@@ -22,6 +23,6 @@ switch (args)
     case ["plain", var url]: PlainScenario.Run(report, url); RefusalScenario.Run(report, url); break;
     case ["nethttp", var url]: NetHttpScenario.Run(report, url); break;
     case ["tls", var url, var authority, var client, var stranger]: TlsScenario.Run(report, url, authority, client, stranger); break;
-    default: Console.Error.WriteLine("usage: interop.dll calc|orders|shapes|telemetry|three|desk WSDL-URL, stored WSDL-URL CLIENT-ID, proxy WSDL-URL NAMESPACE"); return 2;
+    default: Console.Error.WriteLine("usage: interop.dll calc|orders|shapes|telemetry|three|depot|desk WSDL-URL, stored WSDL-URL CLIENT-ID, proxy WSDL-URL NAMESPACE"); return 2;
 }
 return report.Failed == 0 ? 0 : 1;
