@@ -1,5 +1,5 @@
-import { accessSync, constants } from 'node:fs'
-import { resolve } from 'node:path'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
 import { checkService } from '../broker/check-service.ts'
 import { loadServiceFile } from '../config/load-services.ts'
 import { nameOfFile } from '../config/service-registration.ts'
@@ -51,10 +51,15 @@ export async function checkRegistration (path: string, io: Io, options: { loadsM
       if (why !== undefined) problems.push({ kind: 'module', why })
       return why
     }
-    if (customBroker !== undefined && customBroker.executive !== '' && !isExecutable(io, customBroker.executive)) warnings.push(`customBroker/@executive ${customBroker.executive} is no executable of this machine; heads need it`)
+    const runs = (where: string, program: string, args: readonly string[], whoNeedsIt: string): void => {
+      const why = lacking(io, program, args, dirname(file))
+      if (why !== undefined) problems.push({ kind: 'file', why: `${where} ${why}` })
+      else if (!program.includes('/') && onPath(io, program) === undefined) warnings.push(`${where} ${program} is not on the PATH of this machine; ${whoNeedsIt}`)
+    }
+    if (customBroker !== undefined && customBroker.executive !== '') runs('customBroker/@executive:', customBroker.executive, customBroker.arguments, 'heads need it')
     if (customBroker !== undefined && customBroker.class !== '' && options.loadsModule) await load({ kind: 'broker', module: customBroker.class }, SETTINGS.hookTimeoutMs.default)
     if (host.hostType === 'Customize') {
-      if (!isExecutable(io, host.exeFileName)) warnings.push(`exeFileName ${host.exeFileName} is no executable of this machine; nodes need it`)
+      runs('host/@exeFileName:', host.exeFileName, host.arguments, 'nodes need it')
       return done({ ...about, module: 'executable' })
     }
     if (!options.loadsModule) return done(about)
@@ -68,9 +73,24 @@ export async function checkRegistration (path: string, io: Io, options: { loadsM
   }
 }
 
-function isExecutable (io: Io, name: string): boolean {
-  if (!name.includes('/')) return onPath(io, name) !== undefined
-  try { accessSync(name, constants.X_OK); return true } catch { return false }
+/** Programs that run the file that their first argument names. */
+const INTERPRETERS = /^(?:python[\d.]*|pypy[\d.]*|node|bun|bash|sh|dash|zsh|ruby|perl|php|pwsh|dotnet|mono)$/
+
+/** The file that a program lacks, by its path: itself, where the registration says where it lies, or the script that it is to run. */
+function lacking (io: Io, program: string, args: readonly string[], folder: string): string | undefined {
+  if (program.includes('/')) {
+    if (!existsSync(program)) return `${program} does not exist`
+    if (!isExecutable(program)) return `${program} is no executable (chmod +x)`
+  }
+  const [script] = args
+  // What begins with a dash, or names no file (`dotnet run`, `python3 -m`), only the interpreter understands.
+  if (script === undefined || !INTERPRETERS.test(basename(program)) || !/\.\w+$|\//.test(script) || script.startsWith('-')) return undefined
+  const path = resolve(folder, script)
+  return existsSync(path) ? undefined : `${program} is to run ${path}, which does not exist`
+}
+
+function isExecutable (path: string): boolean {
+  try { accessSync(path, constants.X_OK); return true } catch { return false }
 }
 
 /** 5 when all that is wrong is a refusal, else 1. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { readSettings, unknownVariables } from '../config/read-settings.ts'
 import { environmentName, flagName, settingNames, settingOf, settingsRead, type AllSettings, type ProcessSettings, type Reader } from '../config/settings.ts'
+import { didYouMean, nearNames } from '../core/near-names.ts'
 import { CommandFailed, EXIT } from './exit-codes.ts'
 import type { Io } from './io.ts'
 
@@ -48,7 +49,7 @@ export function processSettings (io: Io, flags: Readonly<Record<string, unknown>
   for (const name of unknownVariables(io.env, OTHER_VARIABLES)) io.err(`${name} is set and means nothing here; soa settings lists the names`)
   const { set = {}, config = io.env.SOA_CONFIG, ...rest } = flags as { set?: Record<string, unknown>, config?: string }
   const known = new Set<string>(settingNames('session'))
-  for (const name of Object.keys(set)) if (!known.has(name)) throw new CommandFailed(EXIT.usage, `--set ${name}: no session setting has this name; soa settings lists them`)
+  for (const name of Object.keys(set)) if (!known.has(name)) throw new CommandFailed(EXIT.usage, `--set ${name}: no session setting has this name${didYouMean(nearNames(name, known))}; soa settings lists them`)
   return readSettings(io.env, { ...rest, ...set }, undefined, config === undefined ? {} : settingsFile(config))
 }
 

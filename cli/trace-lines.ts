@@ -34,7 +34,7 @@ function detail ({ step, try: nth, taskId, node, address, outcome, why, then, ti
 export function searchLines ({ items = [], looked = 0, next }: TraceAnswer): string[] {
   return [
     ...(items.length === 0 ? [] : list(items)),
-    `${items.length} found, ${looked} looked at${next === undefined ? '' : `; more: --cursor '${next}'`}`
+    `${items.length} of the ${looked} message${looked === 1 ? '' : 's'} that the search has looked at ${items.length === 1 ? 'is' : 'are'} as asked for; ${next === undefined ? 'there are no more' : `it goes on with --cursor '${next}'`}`
   ]
 }
 

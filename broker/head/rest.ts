@@ -10,9 +10,11 @@ import { clientRoutes } from './rest/clients.ts'
 import { clusterRoutes, type ClusterRoutesNeeds } from './rest/cluster.ts'
 import { deadLetterRoutes } from './rest/dead-letters.ts'
 import { traceRoutes } from './rest/trace.ts'
+import { invalid } from './rest/invalid.ts'
+import { nowhere, type KnownRoute } from './rest/nowhere.ts'
 import { operationId } from './rest/operations.ts'
 import { passing, type PassNeeds } from './rest/pass.ts'
-import { SHARED } from './rest/schemas.ts'
+import { NO_QUERY, SHARED } from './rest/schemas.ts'
 import { sessionRoutes, type SessionRoutesNeeds } from './rest/sessions.ts'
 
 export interface RestNeeds extends SessionRoutesNeeds, PassNeeds, ClusterRoutesNeeds {
@@ -37,7 +39,7 @@ export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
     forceCloseConnections: true,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH, ignoreTrailingSlash: true },
     // Nothing is bent into shape and no field is dropped in silence: a typo in `minUnits` is an error and not a default.
-    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false, allowUnionTypes: true } },
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, allErrors: false, allowUnionTypes: true, verbose: true } },
     ...(server === undefined ? {} : { serverFactory: server })
   }
   // What no route ever sees (a path that cannot be decoded) is refused in the same form.
@@ -55,9 +57,13 @@ export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
     else log.debug({ method: request.method, url: request.url, status: problem.status, detail: problem.detail }, 'request refused')
     return refuse(reply, problem)
   })
-  app.setNotFoundHandler((request, reply) => refuse(reply, {
-    title: 'Not Found', status: 404, detail: `nothing is at ${request.method} ${request.url.slice(0, 200)}; /api/v1/openapi.json has what is`
-  }))
+  const routes: KnownRoute[] = []
+  app.addHook('onRoute', route => {
+    for (const method of [route.method].flat()) routes.push({ method, url: route.url })
+    // A query where none is read is no call of this one: what it was to change would go unnoticed.
+    if (route.url.startsWith('/api/')) route.schema = { querystring: NO_QUERY, ...route.schema }
+  })
+  app.setNotFoundHandler((request, reply) => refuse(reply, nowhere(request.method, request.url, routes)))
   for (const schema of SHARED) app.addSchema(schema)
   await app.register(swagger, {
     openapi: {
@@ -92,20 +98,3 @@ function wrongType (request: FastifyRequest): Problem {
   const seen = request.headers['content-type'] ?? ''
   return { title: 'Unsupported Media Type', status: 415, detail: `content-type: ${wanted} is read here, not ${seen === '' ? 'a body without a type' : seen.slice(0, 100)}`, code: FAULTS.InvalidArgument.code, name: 'InvalidArgument' }
 }
-
-/** What the schema says, with the field by name. */
-function invalid (error: FastifyError, request: FastifyRequest): Problem {
-  const first = error.validation?.[0]
-  const where = error.validationContext === 'querystring' ? 'query' : error.validationContext ?? 'body'
-  const path = (first?.instancePath ?? '').slice(1).replaceAll('/', '.')
-  const extra = first?.keyword === 'additionalProperties' ? String(first.params.additionalProperty) : undefined
-  const missing = first?.keyword === 'required' ? String(first.params.missingProperty) : undefined
-  const field = [path, extra ?? missing].filter(part => part !== undefined && part !== '').join('.')
-  const known = extra === undefined ? [] : Object.keys((request.routeOptions.schema?.[where === 'query' ? 'querystring' : 'body'] as { properties?: object } | undefined)?.properties ?? {})
-  const detail = extra !== undefined
-    ? `${where}: ${field} is not known here; known are ${known.join(', ')}`
-    : missing !== undefined ? `${where}: ${field} is missing` : `${where}${field === '' ? '' : `: ${field}`} ${first?.message ?? error.message}${wordsIn(first?.params)}`
-  return { title: 'Bad Request', status: 400, detail, code: FAULTS.InvalidArgument.code, name: 'InvalidArgument', ...(field === '' ? {} : { setting: field }) }
-}
-
-const wordsIn = (params: Record<string, unknown> | undefined): string => Array.isArray(params?.allowedValues) ? `: ${params.allowedValues.join(', ')}` : ''

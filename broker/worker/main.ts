@@ -140,7 +140,7 @@ export async function workerMain (env: Record<string, string | undefined>): Prom
   const fallback = (req: IncomingMessage, res: ServerResponse): void => {
     const id = /^\/(\d+)\//.exec(req.url ?? '')?.[1]
     // Of a session that is here, only the two paths above are anything. Sent back to the head it would come again, round and round.
-    if (id !== undefined && sessions.get(id) !== undefined) { res.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end(`nothing is at this path; session ${id} is at /${id}/Http\n`); return }
+    if (id !== undefined && sessions.get(id) !== undefined) { res.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end(`nothing is at ${(req.url ?? '').slice(0, 200)}; session ${id} is at /${id}/Http, its controller at /${id}/Http/Controller, both also with NetHttp\n`); return }
     void forward(req, res, { socketPath: headSocket, baseUrl: baseUrl(req) })
   }
   const channels = new WeakMap<object, DuplexEndpoints>()

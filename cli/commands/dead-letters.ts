@@ -3,11 +3,15 @@ import type { DeadLetterPage, DeadLetterView, WholeDeadLetter } from '../../brok
 import { HeadApi } from '../head-api.ts'
 import { facts, oneLine, print, table, type Io } from '../io.ts'
 import { addSettings } from '../options.ts'
+import { forEach } from './each.ts'
 import { wholeNumber } from './numbers.ts'
 
 interface Target { head?: string, json?: boolean }
 
 const at = (sessionId: string, letter?: string): string => `sessions/${encodeURIComponent(sessionId)}/dead-letters${letter === undefined ? '' : `/${encodeURIComponent(letter)}`}`
+
+/** As a shell takes it for one word. */
+const word = (text: string): string => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 /** `soa dead-letter`: requests that ran out of tries, kept with their payload and the history of their tries. */
 export function deadLetterCommands (program: Command, io: Io): void {
@@ -40,16 +44,21 @@ export function deadLetterCommands (program: Command, io: Io): void {
       ])
     })
 
-  command('replay <session> <id>', 'run it again with fresh tries; its response takes the place of its fault', ['soa dead-letter replay 1730412 7'])
-    .action(async (sessionId: string, id: string, options: Target) => {
-      const letter = await api(options).call('POST', `${at(sessionId, id)}/replay`) as DeadLetterView
-      print(io, options.json, letter, () => describe(letter))
+  command('replay <session> <ids...>', 'run them again with fresh tries; their responses take the place of their faults', ['soa dead-letter replay 1730412 7', 'soa dead-letter replay 1730412 7 8 9'])
+    .action(async (sessionId: string, ids: string[], options: Target) => {
+      await forEach(io, options.json, 'id', ids, async id => {
+        const letter = await api(options).call('POST', `${at(sessionId, id)}/replay`) as DeadLetterView
+        const outcome = `its outcome: soa trace ${word(sessionId)} ${word(letter.messageId)}${options.head === undefined ? '' : ` --head ${word(options.head)}`}`
+        return { value: letter, lines: () => ids.length === 1 ? [...describe(letter), '', outcome] : [`dead letter ${letter.id} runs again; ${outcome}`] }
+      })
     })
 
-  command('remove <session> <id>', 'remove it; its fault stays', ['soa dead-letter remove 1730412 7'])
-    .action(async (sessionId: string, id: string, options: Target) => {
-      await api(options).call('DELETE', at(sessionId, id))
-      print(io, options.json, { sessionId, id, removed: true }, () => [`dead letter ${id} of session ${sessionId} is removed`])
+  command('remove <session> <ids...>', 'remove them; their faults stay', ['soa dead-letter remove 1730412 7'])
+    .action(async (sessionId: string, ids: string[], options: Target) => {
+      await forEach(io, options.json, 'id', ids, async id => {
+        await api(options).call('DELETE', at(sessionId, id))
+        return { value: { sessionId, id, removed: true }, lines: () => [`dead letter ${id} of session ${sessionId} is removed`] }
+      })
     })
 }
 

@@ -4,6 +4,7 @@ import { HeadApi } from '../head-api.ts'
 import { hostEnds } from '../host-ends.ts'
 import { facts, print, table, type Io } from '../io.ts'
 import { addSettings, nameAndValue, sessionSettingsHelp } from '../options.ts'
+import { forEach } from './each.ts'
 import { wholeNumber } from './numbers.ts'
 
 /** The session object of surface.md, as far as people are shown it. */
@@ -96,16 +97,20 @@ export function sessionCommands (program: Command, io: Io): void {
       print(io, options.json, found, () => describe(found))
     })
 
-  command('cancel <session>', 'stop the work; stored responses stay readable', ['soa session cancel 1730412'])
-    .action(async (sessionId: string, options: Target) => {
-      const left = await api(options).call('POST', `${id(sessionId)}/cancel`) as Session
-      print(io, options.json, left, () => describe(left))
+  command('cancel <sessions...>', 'stop the work; stored responses stay readable', ['soa session cancel 1730412', 'soa session cancel 1730412 1730413'])
+    .action(async (sessionIds: string[], options: Target) => {
+      await forEach(io, options.json, 'sessionId', sessionIds, async sessionId => {
+        const left = await api(options).call('POST', `${id(sessionId)}/cancel`) as Session
+        return { value: left, lines: () => sessionIds.length === 1 ? describe(left) : [`session ${sessionId} is ${left.state}`] }
+      })
     })
 
-  command('close <session>', 'end the session and destroy what it stored', ['soa session close 1730412'])
-    .action(async (sessionId: string, options: Target) => {
-      await api(options).call('DELETE', id(sessionId))
-      print(io, options.json, { sessionId, closed: true }, () => [`session ${sessionId} is closed`])
+  command('close <sessions...>', 'end sessions and destroy what they stored', ['soa session close 1730412', 'soa session close 1730412 1730413 --json'])
+    .action(async (sessionIds: string[], options: Target) => {
+      await forEach(io, options.json, 'sessionId', sessionIds, async sessionId => {
+        await api(options).call('DELETE', id(sessionId))
+        return { value: { sessionId, closed: true }, lines: () => [`session ${sessionId} is closed`] }
+      })
     })
 }
 

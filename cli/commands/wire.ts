@@ -1,5 +1,8 @@
+import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { InvalidArgumentError, type Command } from 'commander'
+import { didYouMean, nearNames } from '../../core/near-names.ts'
 import { CommandFailed, EXIT } from '../exit-codes.ts'
 import { print, type Io } from '../io.ts'
 import type { Form } from '../wire-decode.ts'
@@ -26,10 +29,10 @@ Examples:
 
 The two sides of a connection are two files, as tcpflow writes them.
 
-Exit codes: 0 all was read, 1 something in it is wrong (what could be read is printed), 2 not what the options say.`)
+Exit codes: 0 all was read, 1 something in it is wrong (what could be read is printed), 2 not what the options say, 4 no such file.`)
     .action(async (file: string, options: { from?: 'hex' | 'binary', as?: Form, records?: boolean, json?: boolean }) => {
       const { bytesOfFile, decodeWire, guessForm, linesOf } = await import('../wire-decode.ts')
-      const content = await readFile(file)
+      const content = await readFile(file).catch((error: NodeJS.ErrnoException) => { if (error.code !== 'ENOENT') throw error; throw new CommandFailed(EXIT.notFound, `${file} does not exist${didYouMean(neighbours(file))}`) })
       if (content.length > MOST_BYTES) throw new CommandFailed(EXIT.refused, `${file} has ${content.length} bytes, the limit is ${MOST_BYTES}`)
       const bytes = bytesOfFile(content, options.from, file)
       if (bytes.length === 0) throw new CommandFailed(EXIT.usage, `${file} is empty`)
@@ -39,4 +42,12 @@ Exit codes: 0 all was read, 1 something in it is wrong (what could be read is pr
       const wrong = items.find(item => item.error !== undefined)
       if (wrong !== undefined) throw new CommandFailed(EXIT.failed, options.json ? '' : `${file}: ${wrong.record}${wrong.record === 'order' ? ' of records' : ` at byte ${wrong.at}`}: ${wrong.error ?? ''}`)
     })
+}
+
+/** Files beside it with names like its own. */
+function neighbours (file: string): string[] {
+  try {
+    const names = readdirSync(dirname(file), { withFileTypes: true }).filter(entry => !entry.isDirectory()).map(({ name }) => name)
+    return nearNames(basename(file), names).map(name => dirname(file) === '.' && !file.startsWith('.') ? name : join(dirname(file), name))
+  } catch { return [] } // its folder is not there either
 }

@@ -24,7 +24,7 @@ async function sendBook (client: BrokerClient<IOptionPricer>, book: readonly Row
 async function main (): Promise<number> {
   const { values } = parseArgs({ options: { head: { type: 'string' }, rows: { type: 'string' }, json: { type: 'boolean', default: false }, 'no-hint': { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } })
   if (values.help) {
-    console.log('Usage: price-book [--head URL] [--rows N] [--json] [--no-hint]\n  --head     the head to talk to; default SOA_HEAD, else http://127.0.0.1:8080\n  --rows     only the first N options\n  --json     one JSON document on stdout, everything else on stderr\n  --no-hint  do not say how to close the session: the broker is about to end')
+    console.log('Usage: price-book [--head URL] [--rows N] [--json] [--no-hint]\n  --head     the head to talk to; default SOA_HEAD, else http://127.0.0.1:8080\n  --rows     only the first N options\n  --json     one JSON document on stdout, everything else on stderr\n  --no-hint  no addresses, and not how to close the session: the broker is about to end')
     return 0
   }
   const rows = values.rows === undefined ? Infinity : Number(values.rows)
@@ -45,6 +45,7 @@ async function main (): Promise<number> {
     const seconds = (performance.now() - began) / 1000
     bar.end()
     const { worst, wrong, instances } = found
+    const isBrokerEnding = values['no-hint']
     const isRight = wrong.length === 0 && found.responses === book.length
     const api = `${head.replace(/\/+$/, '')}/api/v1/sessions/${session.id}`
     const summary = {
@@ -57,7 +58,7 @@ async function main (): Promise<number> {
       messagesPerSecond: Math.round(found.responses / seconds),
       seconds: Number(seconds.toFixed(3)),
       instances: instances.size,
-      urls: { session: api, soap: session.endpoint, wsdl: `${session.endpoint}?wsdl` }
+      ...(isBrokerEnding ? {} : { urls: { session: api, soap: session.endpoint, wsdl: `${session.endpoint}?wsdl` } })
     }
     for (const line of wrong.slice(0, 10)) out.write(`  wrong: ${line}\n`)
     if (wrong.length > 10) out.write(`  … and ${wrong.length - 10} more\n`)
@@ -66,9 +67,13 @@ async function main (): Promise<number> {
       `  worst error  ${worst.standardErrors.toFixed(2)} standard errors of at most ${MOST_STANDARD_ERRORS}; ${worst.money.toFixed(4)} in money (row ${worst.row})`,
       `  rate         ${summary.messagesPerSecond.toLocaleString('en')} msg/s (${seconds.toFixed(1)} s)`,
       `  instances    ${instances.size} used`,
-      `  session      ${summary.urls.session}${values['no-hint'] ? '' : ` (kept until: npm run -s soa -- session close ${session.id}${head.replace(/\/+$/, '') === DEFAULT_HEAD ? '' : ` --head ${head}`})`}`,
-      `  SOAP         ${summary.urls.soap}`,
-      `  WSDL         ${summary.urls.wsdl}`,
+      ...(isBrokerEnding
+        ? [`  session      ${session.id}; its addresses go with the broker, which ends now`]
+        : [
+            `  session      ${api} (kept until: npm run -s soa -- session close ${session.id}${head.replace(/\/+$/, '') === DEFAULT_HEAD ? '' : ` --head ${head}`})`,
+            `  SOAP         ${session.endpoint}`,
+            `  WSDL         ${session.endpoint}?wsdl`
+          ]),
       ''
     ].join('\n'))
     if (values.json) console.log(JSON.stringify(summary))

@@ -101,6 +101,34 @@ t.test('cli: a refusal of the head is one line and an exit code', async t => {
   t.match(await run(['session', 'show', '5'], other), { code: 1, out: '', err: /answered GET \/api\/v1\/sessions\/5 with no JSON/ })
 })
 
+t.test('cli: of several sessions each has its result; one that is refused keeps none from its turn, and makes the exit code', async t => {
+  const asked: string[] = []
+  const gone = { title: 'Not Found', status: 404, detail: 'no session 2 is known', name: 'InvalidSessionId' }
+  const { url, close } = await fakeHead(({ method, url }) => {
+    asked.push(`${method} ${url}`)
+    const id = /sessions\/(\d+)/.exec(url)?.[1] ?? ''
+    return id === '2' ? { status: 404, json: gone } : id === '5' ? { status: 503, json: { ...gone, status: 503, name: 'Broker_BrokerUnavailable', detail: 'not now' } } : method === 'DELETE' ? { status: 204 } : { status: 200, json: { ...session, sessionId: id, state: 'Canceled' } }
+  })
+  const env = { SOA_HEAD: url }
+  t.strictSame(await run(['session', 'close', '1', '3', '1'], env), { code: 0, out: 'session 1 is closed\nsession 3 is closed\n', err: '' }, 'said twice, done once')
+  t.strictSame(await run(['session', 'close', '1', '2', '3'], env), { code: 4, out: 'session 1 is closed\nsession 3 is closed\n', err: 'soa: 2: InvalidSessionId: no session 2 is known\n' })
+  t.strictSame(asked, ['DELETE /api/v1/sessions/1', 'DELETE /api/v1/sessions/3', 'DELETE /api/v1/sessions/1', 'DELETE /api/v1/sessions/2', 'DELETE /api/v1/sessions/3'])
+  t.match(await run(['session', 'close', '2', '5'], env), { code: 1, out: '' }, 'refused for different reasons')
+  t.strictSame(await run(['session', 'cancel', '1', '2'], env), { code: 4, out: 'session 1 is Canceled\n', err: 'soa: 2: InvalidSessionId: no session 2 is known\n' })
+  const { code, out } = await run(['session', 'cancel', '2', '3', '--json'], env)
+  t.match([code, JSON.parse(out)], [4, { items: [{ sessionId: '2', error: 'InvalidSessionId: no session 2 is known' }, { sessionId: '3', state: 'Canceled' }] }])
+  t.strictSame(JSON.parse((await run(['session', 'close', '3', '--json'], env)).out), { sessionId: '3', closed: true }, 'one alone as ever')
+  await close()
+  t.match(await run(['session', 'close', '1', '2', '3'], env), { code: 1, out: '', err: /^soa: 1: no head at .*\nsoa: not tried: 2 3\n$/ }, 'without a head nothing more is tried')
+})
+
+t.test('cli: session show says in a line what the session waits for', async t => {
+  const why = '8 instances: the node that may be used (n2 is drained) has room for 6'
+  const { env } = await head(t, 200, { ...session, waitsFor: { why } })
+  t.match((await run(['session', 'show', '5'], env)).out, new RegExp(`^waits for +${why.replace(/[()]/g, '\\$&')}$`, 'm'))
+  t.notMatch((await run(['session', 'show', '5'], (await head(t, 200, session)).env)).out, 'waits for')
+})
+
 t.test('cli: without a head one line says what to start', async t => {
   const { url, close } = await fakeHead(() => ({ status: 200 }))
   await close() // its port is free again, and nobody listens there

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import type { DeadLetterPage, WholeDeadLetter } from '../../broker/contract.ts'
+import type { DeadLetterPage, DeadLetterView, WholeDeadLetter } from '../../broker/contract.ts'
 import { restServer, type RestNeeds } from '../../broker/head/rest.ts'
 import { WorkerLink } from '../../broker/head/worker-link.ts'
 import { controlServer, type WorkerDesk } from '../../broker/worker/control.ts'
@@ -74,6 +74,8 @@ t.test('cli: dead letters are listed, shown, replayed and removed, through REST,
   await settle(20)
   t.match(await json<object>('replay', '7', '2'), { id: '2', state: 'Replaying' })
   await settle(20)
+  const traced = await run(['trace', '7', 'urn:uuid:4'], env)
+  t.match(traced, { code: 0, out: /state +answered/ }, 'what replay says to type next tells how it ended')
   t.match(session.counters.view(), { processed: 4, faulted: 0, deadLettered: 2, replaying: 0 })
   t.same(await json<DeadLetterPage>('list', '7'), { items: [], total: 0, dropped: 0 })
 
@@ -85,4 +87,16 @@ t.test('cli: dead letters are listed, shown, replayed and removed, through REST,
   t.match(await soa('remove', '7', '3'), { code: 0 }, 'again: nothing happens')
   t.same((await json<DeadLetterPage>('list', '7')).items, [])
   for (const [url, why] of [['limit=0', /limit/], ['limit=x', /limit/], ['cursor=x', /cursor/], ['page=2', /page/]] as const) t.match((await app.inject(`/api/v1/sessions/7/dead-letters?${url}`)).json(), { status: 400, name: 'InvalidArgument', detail: why })
+
+  for (const n of [8, 10]) await client('Third').accept(request(n), -1, never)
+  await client('Third').endRequests(2, FLUSH)
+  await settle(20)
+  const [first, second] = (await json<DeadLetterPage>('list', '7', '--client', 'third')).items as [DeadLetterView, DeadLetterView]
+  const again = await soa('replay', '7', first.id, '99', second.id, '--head', env.SOA_HEAD)
+  t.match(again, { code: 4, out: `dead letter ${first.id} runs again; its outcome: soa trace 7 ${first.messageId} --head ${env.SOA_HEAD}\ndead letter ${second.id} runs again; its outcome: soa trace 7 ${second.messageId} --head`, err: 'soa: 99: noDeadLetter: session 7 has no dead letter 99\n' }, 'of several each has its result')
+  await settle(20)
+  const [third, fourth] = (await json<DeadLetterPage>('list', '7', '--client', 'third')).items as [DeadLetterView, DeadLetterView]
+  t.match(await soa('replay', '7', third.id), { code: 0, out: new RegExp(`state +Replaying\\n[^]*\\n\\nits outcome: soa trace 7 ${third.messageId}\\n$`) })
+  await settle(20)
+  await soa('remove', '7', fourth.id, String(Number(fourth.id) + 1))
 })

@@ -45,7 +45,13 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
     'hangs.mjs': 'setInterval(() => {}, 1000); await new Promise(() => {})',
     'Broker.config': config('<service assembly="good.mjs" wsdl="Good.wsdl"/>', '<microsoft.Hpc.Broker><customBroker class="broker.mjs"/></microsoft.Hpc.Broker>'),
     'broker.mjs': 'export default class Nothing { onRequests () {} }',
-    'Exe.config': config('<service wsdl="encoded.wsdl"/><host hostType="Customize" exeFileName="./not-here"/>')
+    'Exe.config': config('<service wsdl="encoded.wsdl"/><host hostType="Customize" exeFileName="./not-here"/>'),
+    'Data.config': config('<service/><host hostType="Customize" exeFileName="./good.mjs"/>'),
+    'Script.config': config('<service/><host hostType="Customize" exeFileName="node" arguments="lib/gone.py --fast"/>'),
+    'Elsewhere.config': config('<service wsdl="encoded.wsdl"/><host hostType="Customize" exeFileName="dotnetter" arguments="lib/gone.dll"/>'),
+    'Program.config': config('<service assembly="good.mjs" wsdl="Good.wsdl"/>', '<microsoft.Hpc.Broker><customBroker executive="./affinity.sh"/></microsoft.Hpc.Broker>'),
+    'Python.config': config('<service assembly="good.mjs" wsdl="Good.wsdl"/>', '<microsoft.Hpc.Broker><customBroker executive="python3" arguments="affinity.py"/></microsoft.Hpc.Broker>'),
+    'Module.config': config('<service/><host hostType="Customize" exeFileName="node" arguments="-r something good.mjs"/>')
   })
   const cases: Array<[file: string, code: number, kind: 'file' | 'refused' | 'module', why: RegExp]> = [
     ['Value', 1, 'file', /service\/@maxConcurrentCalls: a whole number, 0 or more, not "four"/],
@@ -58,6 +64,11 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
     ['Method', 1, 'module', /module .*method\.mjs has no method Op, which the contract P asks for/],
     ['Exits', 1, 'module', /module .*exits\.mjs ended its process while it was loaded \(exit code 3\)/],
     ['Broker', 1, 'module', /broker\.mjs: it has none of the hooks onSessionStart, onRequest/],
+    ['Exe', 1, 'file', /^host\/@exeFileName: \/.*\/not-here does not exist$/],
+    ['Data', 1, 'file', /^host\/@exeFileName: \/.*\/good\.mjs is no executable \(chmod \+x\)$/],
+    ['Script', 1, 'file', /^host\/@exeFileName: node is to run \/.*\/lib\/gone\.py, which does not exist$/],
+    ['Program', 1, 'file', /^customBroker\/@executive: \/.*\/affinity\.sh does not exist$/],
+    ['Python', 1, 'file', /^customBroker\/@executive: python3 is to run \/.*\/affinity\.py, which does not exist$/],
     ['Hangs', 1, 'module', /module .*hangs\.mjs was not loaded within 200 ms \(serviceInitializationTimeout\)/]
   ]
   const env = { PATH: process.env.PATH ?? '' }
@@ -69,7 +80,8 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
   const good = await run(['service', 'check', join(dir, 'Good.config')], env)
   t.match(good, { code: 0, err: 'hello\n', out: /Good can be added.*\n {2}warning: configuration\/surprise: unknown, ignored\n {2}warning: .*service\/@architecture: has no effect here: a host is this machine/s })
   t.match(await run(['service', 'check', join(dir, 'Method.config'), '--no-module'], env), { code: 0, out: /its module was not loaded/ })
-  t.match(await run(['service', 'check', join(dir, 'Exe.config')], env), { code: 0, out: /warning: WSDL .*encoded.*; the executable may know better.*\n {2}warning: exeFileName .*not-here is no executable of this machine/s })
+  t.match(await run(['service', 'check', join(dir, 'Elsewhere.config')], env), { code: 0, out: /warning: WSDL .*encoded.*; the executable may know better.*\n {2}warning: host\/@exeFileName: dotnetter is not on the PATH of this machine; nodes need it/s })
+  t.match(await run(['service', 'check', join(dir, 'Module.config')], env), { code: 0 }, 'what only the interpreter understands is left to it')
   const mixed = await run(['service', 'check', join(dir, 'Good.config'), join(dir, 'Encoded.config'), join(dir, 'Gone.config'), '--json'], env)
   t.match([mixed.code, JSON.parse(mixed.out)], [1, { items: [{ ok: true }, { ok: false }, { ok: false }] }], 'the worse code of several')
 })

@@ -17,7 +17,8 @@ t.test('trace: a message is told step by step, with what each run came to', asyn
 })
 
 t.test('trace: a search says how much it looked at and how it goes on; a session what was forgotten', async t => {
-  t.equal(searchLines({ sessionId: '7', items: [line], looked: 12, next: 'requests.3.c' }).at(-1), "1 found, 12 looked at; more: --cursor 'requests.3.c'")
+  t.equal(searchLines({ sessionId: '7', items: [line], looked: 12, next: 'requests.3.c' }).at(-1), "1 of the 12 messages that the search has looked at is as asked for; it goes on with --cursor 'requests.3.c'")
+  t.equal(searchLines({ sessionId: '7', items: [], looked: 1 }).at(-1), '0 of the 1 message that the search has looked at are as asked for; there are no more')
   const summary = { traced: 10, most: 10, forgotten: 15, since: '2026-01-01T00:00:00.000Z', waiting: 1, running: 2, answered: 3, faulted: 4, runMs: { p50: 12, p95: 3456, max: 125_000 } }
   const lines = sessionLines({ sessionId: '7', summary, latest: [line], slowest: [], failed: [] })
   t.ok(lines.some(text => /10 of at most 10 since .*; 15 older ones are forgotten \(traceMessages\)/.test(text)))

@@ -64,8 +64,14 @@ t.test('soa wire decode: what is wrong is said with the place, and what came bef
   for (const [file, options, code, err] of [
     ['cut', [], 1, /sizedEnvelope at byte 40: 161 bytes are announced, 107 are there \(byte 43\)/], ['record', [], 1, /unknown at byte 5: there is no record 0xff \(byte 5\)/], ['order', [], 1, /order of records: a record via \(0x02\) cannot come here \(state versioned\)/],
     ['document', ['--as', 'nbfx'], 1, /text that is not UTF-8 \(byte 3\)/], ['payload', ['--as', 'payload'], 1, /a string is longer than the rest of its table/], ['letters', ['--from', 'hex'], 2, /byte 5 is no hexadecimal digit \(0x78\)/],
-    ['odd', [], 2, /5 hexadecimal digits, which is half a byte too many/], ['empty', [], 2, /is empty/], ['id', [], 1, /string \d+ is not in the dictionary/], ['absent', [], 1, /no such file/], ['empty', ['--as', 'x'], 2, /Known are: conversation, payload/]
+    ['odd', [], 2, /5 hexadecimal digits, which is half a byte too many/], ['empty', [], 2, /is empty/], ['id', [], 1, /string \d+ is not in the dictionary/], ['absent', [], 4, /absent does not exist/], ['empty', ['--as', 'x'], 2, /Known are: conversation, payload/]
   ] as const) t.match(await run(['wire', 'decode', join(dir, file), ...options]), { code, err }, `${file} ${options.join(' ')}`)
   const { out } = await run(['wire', 'decode', join(dir, 'cut')])
   t.match(out, /via {2}net\.tcp/, 'as far as it goes')
+})
+
+t.test('soa wire decode: a file that is not there is named, with those that may have been meant', async t => {
+  const dir = t.testdir({ 'client-side.bin': '0001', folder: {} })
+  t.strictSame(await run(['wire', 'decode', join(dir, 'clientside.bin')]), { code: 4, out: '', err: `soa: ${join(dir, 'clientside.bin')} does not exist; did you mean ${join(dir, 'client-side.bin')}?\n` })
+  t.strictSame(await run(['wire', 'decode', join(dir, 'gone', 'x.bin')]), { code: 4, out: '', err: `soa: ${join(dir, 'gone', 'x.bin')} does not exist\n` })
 })

@@ -57,13 +57,32 @@ t.test('check: every row once and near is right; a row that is missing, doubled,
 t.test('price-book: prices part of the book on a grid, and says so in JSON', async t => {
   const cluster = await Cluster.start(t)
   const program = fileURLToPath(new URL('../../examples/options/price-book.js', import.meta.url))
-  const { code, stdout, stderr } = await new Promise<{ code: number, stdout: string, stderr: string }>(resolve => {
-    execFile(process.execPath, [program, '--head', cluster.head, '--rows', '200', '--json'], (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }))
+  const price = async (...args: string[]): Promise<{ code: number, stdout: string, stderr: string }> => await new Promise(resolve => {
+    execFile(process.execPath, [program, '--head', cluster.head, ...args, '--json'], (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }))
   })
+  const { code, stdout, stderr } = await price('--rows', '200')
   t.equal(code, 0, stderr)
   t.match(JSON.parse(stdout), { sent: 200, responses: 200, isRight: true, wrong: 0, urls: { soap: RegExp(`^${cluster.head}/\\d+/Http$`) } })
   t.match(stderr, /10 % \(20 of 200 responses\)[^]*100 % \(200 of 200 responses\)/)
   t.match(stderr, RegExp(`\\(kept until: npm run -s soa -- session close \\d+ --head ${cluster.head}\\)`))
+
+  const ending = await price('--rows', '20', '--no-hint')
+  t.notMatch(ending.stdout + ending.stderr, /https?:/, 'no address of a broker that is about to end')
+  t.match(ending.stderr, /session {6}\d+; its addresses go with the broker, which ends now/)
+
+  const scraped = async (): Promise<Record<string, number>> => Object.fromEntries((await (await fetch(`${cluster.head}/metrics`)).text()).split('\n')
+    .flatMap(line => { const [, name, value] = /^(soa_\w+)\{service="OptionPricer"\} (\S+)$/.exec(line) ?? []; return name === undefined ? [] : [[name, Number(value)]] }))
+  const counted = {
+    soa_requests_received_total: 220, soa_requests_flushed_total: 220, soa_responses_stored_total: 220, soa_responses_direct_total: 0,
+    soa_faults_total: 0, soa_dead_letters_total: 0, soa_requests_queued: 0, soa_requests_processing: 0
+  }
+  const before = await scraped()
+  t.match(before, { ...counted, soa_served_sessions: 2, soa_responses_fetched_total: 220 }, 'metrics count each request once')
+  t.ok((before.soa_calls_total ?? 0) >= 220 && (before.soa_call_seconds_total ?? 0) > 0 && (before.soa_store_batches_total ?? 0) > 0 && (before.soa_instances_running ?? 0) > 0)
+  for (const { sessionId } of [JSON.parse(stdout), JSON.parse(ending.stdout)] as Array<{ sessionId: string }>) await fetch(`${cluster.head}/api/v1/sessions/${sessionId}`, { method: 'DELETE' })
+  const after = await scraped()
+  t.match(after, { ...counted, soa_served_sessions: 0, soa_responses_fetched_total: 220, soa_instances_running: 0, soa_dispatchers: 0 }, 'what ended sessions have done stays')
+  for (const [name, value] of Object.entries(before)) if (name.endsWith('_total')) t.ok((after[name] ?? 0) >= value, name)
 })
 
 t.test('price-book: its types are those that "soa service types" prints for the service', async t => {

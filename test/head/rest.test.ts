@@ -102,17 +102,21 @@ t.test('rest: a session that the grid cannot serve says what it waits for, any o
 t.test('rest: bad bodies are refused by the name of the field', async t => {
   const app = await server(t)
   const rows: Array<[payload: string | object, RegExp, string | undefined]> = [
-    [{ service: 'X', minUnit: 1 }, /minUnit is not known here; known are service, version, durable, pool, shared, minUnits/, 'minUnit'],
-    [{ durable: true }, /service is missing/, 'service'],
-    [{ service: 7 }, /service must be string/, 'service'],
-    [{ service: 'X', durable: 'yes' }, /durable must be boolean/, 'durable'],
-    [{ service: 'X', minUnits: '2' }, /minUnits must be integer/, 'minUnits'],
-    [{ service: 'X', minUnits: 1.5 }, /minUnits must be integer/, 'minUnits'],
-    [{ service: 'X', settings: { maxDepth: {} } }, /settings.maxDepth must be/, 'settings.maxDepth'],
-    [[], /must be object/, undefined],
+    [{ service: 'X', minUnit: 1 }, /^body: minUnit is not known here; did you mean minUnits\?; known are service, version, durable, pool, shared, minUnits/, 'minUnit'],
+    [{ durable: true }, /^body: service is missing$/, 'service'],
+    [{ service: 7 }, /^body: service must be a text, not 7$/, 'service'],
+    [{ service: 'X', durable: 'yes' }, /^body: durable must be true or false, not "yes"$/, 'durable'],
+    [{ service: 'X', minUnits: '2' }, /^body: minUnits must be a whole number, not "2"$/, 'minUnits'],
+    [{ service: 'X', minUnits: 1.5 }, /^body: minUnits must be a whole number, not 1.5$/, 'minUnits'],
+    [{ service: 'X', settings: { maxDepth: {} } }, /^body: settings.maxDepth must be a number or a text, not {}$/, 'settings.maxDepth'],
+    [{ service: 'X', unitType: 'rack' }, /^body: unitType must be core, socket or node, not "rack"$/, 'unitType'],
+    [{ service: 'X', exclude: ['a', 5] }, /^body: exclude.1 must be a text, not 5$/, 'exclude.1'],
+    [{ service: 'X', labels: { gpu: true } }, /^body: labels.gpu must be a text, not true$/, 'labels.gpu'],
+    [{ service: ['x'.repeat(500)] }, /^body: service must be a text, not \["x{98}… \[cut: 504 characters, the limit is 100\]$/, 'service'],
+    [[], /^body must be an object, not \[\]$/, undefined],
     ['{"service":', /JSON/, undefined],
     ['{"service":"X","__proto__":{"durable":true}}', /JSON/, undefined],
-    ['', /must be object/, undefined]
+    ['', /^body must be an object, not nothing$/, undefined]
   ]
   for (const [payload, detail, setting] of rows) {
     const answer = await app.inject({ method: 'POST', url: '/api/v1/sessions', headers: { 'content-type': 'application/json' }, payload })
@@ -122,6 +126,35 @@ t.test('rest: bad bodies are refused by the name of the field', async t => {
     t.match(problem, { title: 'Bad Request', status: 400, name: 'InvalidArgument', code: 0x03000000, detail })
     t.equal(problem.setting, setting)
   }
+})
+
+t.test('rest: a query that does not fit is refused by the name of the field, what is allowed, and what was seen, on every route', async t => {
+  const app = await server(t)
+  const whole = 'a whole number from 1 to 1000'
+  const rows: Array<[method: 'GET' | 'POST' | 'DELETE', url: string, problem: object]> = [
+    ['GET', 'sessions?limit=1e3', { detail: `query: limit must be ${whole}, not "1e3"`, setting: 'limit', limit: whole, value: '"1e3"' }],
+    ['GET', 'sessions?limit=0', { detail: `query: limit must be ${whole}, not "0"` }],
+    ['GET', 'sessions?limit=1001', { detail: `query: limit must be ${whole}, not "1001"` }],
+    ['GET', 'sessions?limit=', { detail: `query: limit must be ${whole}, not ""` }],
+    ['GET', 'sessions?limit=1&limit=2', { detail: 'query: limit must be given once, not ["1","2"]' }],
+    ['GET', 'sessions?state=running', { detail: 'query: state must be Starting, Running, Suspended, Finished, Failed or Canceled, not "running"', setting: 'state' }],
+    ['GET', 'sessions?pagesize=5', { detail: 'query: pagesize is not known here; known are state, service, cursor, limit', setting: 'pagesize' }],
+    ['GET', 'sessions?stat=Running', { detail: /stat is not known here; did you mean state\?; known are/ }],
+    ['GET', 'sessions/5/trace?limit=2000', { detail: `query: limit must be ${whole}, not "2000"` }],
+    ['GET', 'sessions/5/trace?exact=yes', { detail: 'query: exact must be true or false, not "yes"' }],
+    ['GET', 'sessions/5/dead-letters?cursor=x', { detail: 'query: cursor must be `next` of the page before, not "x"' }],
+    ['GET', 'sessions/5/clients/c/responses?from=end', { detail: 'query: from must be begin or current, not "end"' }],
+    ['GET', 'sessions/5/clients/c/responses?limit=-1', { detail: 'query: limit must be a whole number from 0 to 999999999, not "-1"' }],
+    ['GET', 'services/X?ver=1', { detail: 'query: ver is not known here; did you mean version?; known are version' }],
+    ['POST', 'heads/h/drain?force=maybe', { detail: 'query: force is not known here; it goes into the body: {"force": …}', setting: 'force' }],
+    ['DELETE', 'sessions/5?force=true', { detail: 'query: force is not known here; this call takes nothing in its query' }]
+  ]
+  for (const [method, url, problem] of rows) {
+    const answer = await app.inject({ method, url: `/api/v1/${url}` })
+    t.equal(answer.statusCode, 400, url)
+    t.match(answer.json(), { title: 'Bad Request', status: 400, name: 'InvalidArgument', ...problem }, url)
+  }
+  t.match((await app.inject({ method: 'POST', url: '/api/v1/heads/h/drain', payload: { force: 'maybe' } })).json(), { detail: 'body: force must be true or false, not "maybe"', setting: 'force', limit: 'true or false', value: '"maybe"' })
 })
 
 t.test('rest: a body over the limit and a media type that nobody reads are told apart', async t => {
@@ -204,7 +237,9 @@ t.test('rest: nodes are listed and drained, and an unknown one is not found', as
   const app = await server(t, {}, { nodes: { nodes: async () => [node], setDraining: async id => id === 'n1' } })
   t.strictSame((await app.inject('/api/v1/nodes')).json(), { items: [node] })
   t.strictSame((await app.inject({ method: 'POST', url: '/api/v1/nodes/n1/drain' })).json(), node)
-  t.match((await app.inject({ method: 'POST', url: '/api/v1/nodes/n2/resume' })).json(), { status: 404, detail: 'no node n2 is known here' })
+  t.match((await app.inject({ method: 'POST', url: '/api/v1/nodes/n2/resume' })).json(), { status: 404, detail: 'no node n2 is known here; did you mean n1?' })
+  t.match((await app.inject({ method: 'POST', url: '/api/v1/nodes/machine-room/drain' })).json(), { status: 404, detail: 'no node machine-room is known here; there is n1' })
+  t.match((await app.inject({ method: 'POST', url: '/api/v1/heads/h1/drain' })).json(), { status: 404, detail: 'no living head h1 is known here; there is none' })
 })
 
 t.test('rest: settings show what runs, and no password', async t => {
@@ -238,5 +273,20 @@ t.test('rest: what is nowhere is a problem too', async t => {
   t.match((await app.inject('/api/v2/nothing')).json(), { status: 404, title: 'Not Found', detail: /GET \/api\/v2\/nothing/ })
   const bent = await app.inject('/api/v1/sessions/%zz')
   t.match([bent.headers['content-type'], bent.json()], [/application\/problem\+json/, { status: 400 }])
-  t.match((await app.inject({ method: 'PATCH', url: '/api/v1/sessions/1' })).json(), { status: 404 })
+  const rows: Array<[method: 'GET' | 'POST' | 'PATCH', url: string, hint: string | RegExp]> = [
+    ['PATCH', '/api/v1/sessions/1', '; what is there takes DELETE/GET'],
+    ['GET', '/api/v1/session', '; near it is GET/POST /api/v1/sessions'],
+    ['GET', '/sessions', '; near it is GET/POST /api/v1/sessions'],
+    ['GET', '/api/v2/node?x=1', '; near it is GET /api/v1/nodes'],
+    ['POST', '/api/v1/sessions/17/close', ''],
+    ['POST', '/api/v1/sessions/17/cancle', '; near it is POST /api/v1/sessions/17/cancel'],
+    ['GET', '/metric', '; near it is GET /metrics'],
+    ['POST', '/17/Htpp', '; near it is POST /17/Http'],
+    ['POST', '/SesionLauncher', '; near it is POST /SessionLauncher'],
+    ['GET', '/favicon.ico', '']
+  ]
+  const beside = await server(t, {}, { beside: app => { app.get('/metrics', async () => '') } })
+  for (const [method, url, hint] of rows) {
+    t.equal((await beside.inject({ method, url })).json().detail, `nothing is at ${method} ${url}${String(hint)}; /api/v1/openapi.json has what is`)
+  }
 })

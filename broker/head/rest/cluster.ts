@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { nameOfFile } from '../../../config/service-registration.ts'
 import { environmentName, settingNames, settingOf, type AllSettings } from '../../../config/settings.ts'
 import { SoaError } from '../../../core/errors.ts'
+import { didYouMean, nearNames } from '../../../core/near-names.ts'
 import type { RedisPlacement } from '../../../store/redis-placement.ts'
 import type { RegisteredService, ServiceRegistry } from '../../../store/service-registry.ts'
 import { checkService } from '../../check-service.ts'
@@ -23,6 +24,8 @@ export interface ClusterRoutesNeeds {
 
 /** A WSDL with its schemas (config/load-services.ts has the same bound). */
 const MAX_SERVICE_BYTES = 20 * 1024 * 1024
+/** Of nodes and heads, in a refusal. */
+const NAMED = 5
 
 export function clusterRoutes (app: FastifyInstance, { heads, nodes, services, settings, now }: ClusterRoutesNeeds): void {
   app.get('/nodes', { schema: { tags: ['nodes'], summary: 'All nodes', response: answers({ 200: json('nodes', page(ref('Node'))) }) } },
@@ -32,10 +35,9 @@ export function clusterRoutes (app: FastifyInstance, { heads, nodes, services, s
     app.post<{ Params: { id: string } }>(`/nodes/:id/${what}`, { schema: { tags: ['nodes'], summary, response: answers({ 200: json('the node', ref('Node')) }) } },
       async request => {
         const { id } = request.params
-        const isKnown = await nodes.setDraining(id, what === 'drain')
-        const node = isKnown ? (await nodes.nodes()).find(node => node.id === id) : undefined
-        if (node === undefined) throw new Refusal({ title: 'Not Found', status: 404, detail: `no node ${id.slice(0, 100)} is known here` })
-        return node
+        await nodes.setDraining(id, what === 'drain')
+        const all = await nodes.nodes()
+        return all.find(node => node.id === id) ?? unknown('node', id, all.map(node => node.id))
       })
   }
 
@@ -44,13 +46,10 @@ export function clusterRoutes (app: FastifyInstance, { heads, nodes, services, s
 
   app.post<{ Params: { id: string }, Body: { force?: boolean } | undefined }>('/heads/:id/drain', {
     schema: { tags: ['heads'], summary: 'No new sessions there; those that run go on until they end, or, by force, leave for other heads', body: drainBody, response: answers({ 200: json('the head', ref('Head')) }) }
-  }, async request => known(request.params.id, await heads.ask(request.params.id, request.body?.force === true ? 'force' : 'drain')))
+  }, async request => await known(request.params.id, await heads.ask(request.params.id, request.body?.force === true ? 'force' : 'drain')))
   app.post<{ Params: { id: string } }>('/heads/:id/resume', { schema: { tags: ['heads'], summary: 'New sessions there again', response: answers({ 200: json('the head', ref('Head')) }) } },
-    async request => known(request.params.id, await heads.ask(request.params.id, undefined)))
-  const known = (id: string, head: HeadView | undefined): HeadView => {
-    if (head === undefined) throw new Refusal({ title: 'Not Found', status: 404, detail: `no living head ${id.slice(0, 100)} is known here` })
-    return head
-  }
+    async request => await known(request.params.id, await heads.ask(request.params.id, undefined)))
+  const known = async (id: string, head: HeadView | undefined): Promise<HeadView> => head ?? unknown('living head', id, (await heads.list()).map(head => head.id))
 
   app.get('/services', { schema: { tags: ['services'], summary: 'Registered services', response: answers({ 200: json('services', page(ref('Service'))) }) } },
     // Without the documents: a dozen services would be megabytes.
@@ -93,6 +92,13 @@ export function clusterRoutes (app: FastifyInstance, { heads, nodes, services, s
         return { name, scope, unit, value: shownValue(name, settings[name]), default: fallback, min, max, oneOf, environment: environmentName(name), says }
       })
     }))
+}
+
+/** Names that are near are asked for; without one, the few that there are are named. */
+function unknown (what: string, id: string, all: readonly string[]): never {
+  const near = didYouMean(nearNames(id, all))
+  const there = near !== '' ? near : all.length === 0 ? '; there is none' : `; there ${all.length === 1 ? 'is' : 'are'} ${all.slice(0, NAMED).join(', ')}${all.length > NAMED ? ` and ${all.length - NAMED} more` : ''}`
+  throw new Refusal({ title: 'Not Found', status: 404, detail: `no ${what} ${id.slice(0, 100)} is known here${there}` })
 }
 
 /** A Redis URL may hold a password, and this answer goes to anybody who can call the head. */

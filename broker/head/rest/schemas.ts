@@ -12,6 +12,20 @@ const list = (items: Schema): Schema => ({ type: 'array', items })
 export const page = (item: Schema): Schema => object({ items: list(item), next: text('cursor of the following page; absent at the end') }, { required: ['items'] })
 export const ref = (name: string): Schema => ({ $ref: `${name}#` })
 
+/** What text in a query must look like, by pattern, in words (rest/invalid.ts). */
+export const EXPECTED_BY_PATTERN: ReadonlyMap<string, string> = new Map([
+  ['^0*(?:[1-9][0-9]{0,2}|1000)$', 'a whole number from 1 to 1000'],
+  ['^[0-9]{1,9}$', 'a whole number from 0 to 999999999'],
+  ['^[0-9]{1,15}$', '`next` of the page before']
+])
+const patternOf = (expected: string): string => {
+  for (const [pattern, words] of EXPECTED_BY_PATTERN) if (words === expected) return pattern
+  throw new Error(`no pattern is for ${expected}`)
+}
+/** How many of a list are wanted. */
+export const limitOf1000 = (description: string): Schema => text(description, { pattern: patternOf('a whole number from 1 to 1000') })
+export const NO_QUERY: Schema = object({}, { additionalProperties: false })
+
 const STATES = ['Starting', 'Running', 'Suspended', 'Finished', 'Failed', 'Canceled']
 
 const problem = object({
@@ -152,6 +166,7 @@ const node = object({
   groups: list(text('')),
   labels: object({}, { additionalProperties: { type: 'string' } }),
   sockets: count('of the machine'),
+  startedAt: text('of the node manager', { format: 'date-time' }),
   releaseFailure: object({ sessionId: text(''), at: text('', { format: 'date-time' }), why: text(''), stderr: text('its last lines') }, { description: 'the latest releaseNodeCommandLine that failed there' })
 }, { $id: 'Node' })
 
@@ -166,7 +181,6 @@ const head = object({
   peer: text('HOST:PORT where heads of other machines reach its workers'),
   startedAt: text('', { format: 'date-time' })
 }, { $id: 'Head' })
-  startedAt: text('of the node manager', { format: 'date-time' }),
 
 /** `POST heads/{id}/drain` */
 export const drainBody = { ...object({ force: { type: 'boolean', description: 'also suspend what runs: durable sessions are raised by another head, interactive ones end' } }, { additionalProperties: false }), type: ['object', 'null'] }
@@ -220,7 +234,7 @@ export const sessionQuery = object({
   state: text('only sessions in this state', { enum: STATES }),
   service: text('only sessions of this service'),
   cursor: text('`next` of the page before'),
-  limit: text('1 … 1000 sessions a page, default 100', { pattern: '^[0-9]{1,4}$' })
+  limit: limitOf1000('1 … 1000 sessions a page, default 100')
 }, { additionalProperties: false })
 
 export const responsesQuery = object({
@@ -231,7 +245,7 @@ export const responsesQuery = object({
 export const lettersQuery = object({
   client: text('of this client only; empty: the client without an id'),
   cursor: text('`next` of the page before', { pattern: '^[0-9]{1,15}$' }),
-  limit: text('1 … 1000 a page, default 100', { pattern: '^[0-9]{1,4}$' })
+  limit: limitOf1000('1 … 1000 a page, default 100')
 }, { additionalProperties: false })
 
 /** One line of `POST …/requests` (broker/worker/messages.ts reads it). */

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { OfSession, Pass } from './pass.ts'
-import { answers, json } from './schemas.ts'
+import { answers, json, limitOf1000 } from './schemas.ts'
 
 type Schema = Record<string, unknown>
 
@@ -16,7 +16,7 @@ const query = object({
   userData: text('search: messages with this text in their user data'),
   exact: text('true: whose user data is this text', { enum: ['true', 'false'] }),
   state: text('search: messages in this state', { enum: STATES }),
-  limit: text('1 … 1000: of a search, default 100; of each list of the session, default 10', { pattern: '^[0-9]{1,4}$' }),
+  limit: limitOf1000('1 … 1000: of a search, default 100; of each list of the session, default 10'),
   cursor: text('`next` of the answer before')
 }, { additionalProperties: false })
 
