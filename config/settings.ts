@@ -96,7 +96,7 @@ export const SETTINGS = {
   gzipFromBytes: { default: 8192, unit: 'bytes', scope: 'process', by: ['up', 'head'], says: 'SOAP replies of this size on are packed for callers that accept gzip; 0: none' },
   cores: { default: 0, unit: 'cores', scope: 'process', by: ['up', 'node'], max: 4096, says: 'slots that a node offers; may be more than the machine has; 0: what the machine has' },
   warmHosts: { default: 1, unit: 'hosts', scope: 'process', by: ['up', 'node'], max: 64, says: 'service hosts that a node starts ahead of need, without a service, so that a task starts faster; 0: none' },
-  nodeId: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'name of the node, kept across restarts; empty: the host name' },
+  nodeId: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'name of the node, its own in the grid and kept across restarts; empty: the host name' },
   hostAddress: { default: '127.0.0.1', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'address or name of this machine that its service hosts listen on and brokers call; with brokers on other machines one that they reach, and --insecure' },
   groups: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'node groups that the node belongs to, separated by commas' },
   labels: { default: '', unit: 'text', scope: 'process', by: ['up', 'node'], says: 'labels of the node for placement: name=value, separated by commas' },

@@ -42,9 +42,8 @@ export async function takePlace ({ record, link, clock, log, leaseMs, isGone = i
       return holder
     }
     const now = clock.now()
-    if (last === undefined) {
-      log.warn({ node: record.id, holder: told(holder), waitMs: leaseMs + SLACK_MS }, 'another process has the name of this node: waiting whether it is dead')
-    } else if (holder.beat !== last.beat || holder.epoch !== last.epoch) {
+    const isFirst = last === undefined
+    if (last !== undefined && (holder.beat !== last.beat || holder.epoch !== last.epoch)) {
       unmovedSince = now
       moves++
     }
@@ -52,6 +51,7 @@ export async function takePlace ({ record, link, clock, log, leaseMs, isGone = i
     const isDead: boolean = isGone(holder.record) || (holder.ageMs > leaseMs && now - unmovedSince >= SETTLE_MS)
     dead = isDead ? holder : undefined
     if (isDead) continue
+    if (isFirst) log.warn({ node: record.id, holder: told(holder), waitMs: leaseMs + SLACK_MS }, 'another process has the name of this node: waiting whether it is dead')
     // One move alone may be a head that gave every node a fresh lease: then the lease counts from there.
     if (now - (moves > 1 ? began : unmovedSince) >= leaseMs + SLACK_MS) throw new SoaError('refused', { why: nameTaken(holder) })
     await sleep(clock, LOOK_MS)

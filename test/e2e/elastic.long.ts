@@ -217,7 +217,7 @@ t.test('elastic sessions on a grid of four slots', async t => {
     const drained = await fetch(`${cluster.head}/api/v1/nodes/n2/drain`, { method: 'POST' })
     t.equal(drained.status, 200)
     await eventually('the drained node is empty', async () => (await node('n2'))?.tasks === 0)
-    t.match(await node('n2'), { state: 'Draining', busy: 0 })
+    t.match(await node('n2'), { state: 'Drained', busy: 0 })
     t.ok(times(log, 'begin').length < 60, 'while there is work')
     await fetch(`${cluster.head}/api/v1/nodes/n2/resume`, { method: 'POST' })
     await eventually('it is used again', async () => (await node('n2'))?.tasks === 2)
