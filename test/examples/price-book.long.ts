@@ -73,8 +73,14 @@ t.test('price-book: prices part of the book on a grid, and says so in JSON', asy
   const scraped = async (): Promise<Record<string, number>> => Object.fromEntries((await (await fetch(`${cluster.head}/metrics`)).text()).split('\n')
     .flatMap(line => { const [, name, value] = /^(soa_\w+)\{service="OptionPricer"\} (\S+)$/.exec(line) ?? []; return name === undefined ? [] : [[name, Number(value)]] }))
   const counted = {
-    soa_requests_received_total: 220, soa_requests_flushed_total: 220, soa_responses_stored_total: 220, soa_responses_direct_total: 0,
-    soa_faults_total: 0, soa_dead_letters_total: 0, soa_requests_queued: 0, soa_requests_processing: 0
+    soa_requests_received_total: 220,
+    soa_requests_flushed_total: 220,
+    soa_responses_stored_total: 220,
+    soa_responses_direct_total: 0,
+    soa_faults_total: 0,
+    soa_dead_letters_total: 0,
+    soa_requests_queued: 0,
+    soa_requests_processing: 0
   }
   const before = await scraped()
   t.match(before, { ...counted, soa_served_sessions: 2, soa_responses_fetched_total: 220 }, 'metrics count each request once')
