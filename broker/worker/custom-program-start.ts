@@ -9,6 +9,7 @@ import type { Settings } from '../../config/settings.ts'
 import { accepting, freePort } from '../../transport/free-port.ts'
 import { LinkError, ProgramLink } from './custom-program-link.ts'
 import { ProgramProcess, type ProgramCommand } from './custom-program-process.ts'
+import { lastWords } from './host-failure.ts'
 import { description, type Description } from './custom-program-wire.ts'
 import { Rubbish } from './custom-verdict.ts'
 
@@ -96,8 +97,7 @@ export const endsSoon = (process: ProgramProcess, clock: Clock): Promise<boolean
 
 /** For the end of a sentence. */
 export function lastLines (process: ProgramProcess): string {
-  const text = process.lastLines.slice(-LAST_LINES)
-  return text === '' ? '' : `; its last lines: ${text}`
+  return lastWords(process.lastLines, 'its last lines: ', LAST_LINES)
 }
 
 /** A verdict of many parts (4 × maxMessageSize), in JSON's letters, and all of the state. */

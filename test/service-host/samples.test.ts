@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -46,6 +46,20 @@ for (const name of ['CcpEchoSvc', 'SimpleService', 'OptionPricer', 'PrimeFactors
     t.ok(operations.every(o => o.soap.length === 2), 'SOAP 1.1 and 1.2')
   })
 }
+
+t.test('sample PrimeFactors: an exception that nobody meant is a fault with its type and message, and its traceback goes to stderr', async t => {
+  const script = `import prime_factors as service
+def broken(number):
+    raise KeyError('x' * 5000)
+service.factors = broken
+status, _, text = service.answer(b'<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body><Factor xmlns="urn:soa-broker:prime-factors"><number>12</number></Factor></s:Body></s:Envelope>')
+print(status, text)`
+  const { status, stdout, stderr } = spawnSync('python3', ['-c', script], { encoding: 'utf8', cwd: asset('examples/services/PrimeFactors'), env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } })
+  t.equal(status, 0, stderr.slice(-500))
+  t.match(stdout, /^500 .*<faultcode>s:Server<\/faultcode><faultstring>KeyError: 'xxx/)
+  t.ok(stdout.length < 2500, `${stdout.length} characters`)
+  t.match(stderr, /^Traceback \(most recent call last\):\n[^]*in broken\n[^]*KeyError: 'x{5000}'/)
+})
 
 t.test('sample CcpEchoSvc: echoes with the machine\'s name, has load and no common data', async t => {
   const service = await sample('CcpEchoSvc')

@@ -5,6 +5,7 @@ import type { Envelope } from '../../wire/soap/envelope.ts'
 import { toFault } from '../../wire/soap/fault.ts'
 import type { CallResult, SoapCaller } from '../../transport/channel.ts'
 import type { TaskInfo, TaskState } from '../../store/placement-store.ts'
+import { hostFailureText } from '../../broker/worker/host-failure.ts'
 import { DispatcherPool, TASK_REACTIONS } from '../../broker/worker/dispatcher-pool.ts'
 import type { Desk } from '../../broker/worker/dispatcher.ts'
 import type { BrokerRequest } from '../../broker/worker/broker-request.ts'
@@ -251,6 +252,24 @@ t.test('dispatcher pool: a request that is given up since its host died says how
   t.same(givenUp, ['m-1: service host: exit code 139 (128 + SIGSEGV); its last lines on stderr:\npanic: table is gone'])
   t.match(pool.ended, [{ id: '1', state: 'Failed', exit: segfault }], 'and the task is still shown')
   t.same(pool.tasks, [])
+})
+
+t.test('a host\'s last lines: of a Python traceback a fault has the exception and its place, of anything else the last 2 KiB', async t => {
+  const said = (stderr: string): string => hostFailureText({ code: 1, signal: null, why: 'exit code 1', stderr })
+  const traceback = (exception: string): string => `Traceback (most recent call last):\n  File "/srv/book.py", line 90, in <module>\n    main()\n    ~~~~^^\n  File "/srv/book.py", line 41, in price\n    raise ValueError(trade)\n${exception}\n`
+  const place = '(/srv/book.py, line 41, in price)'
+  t.equal(said(traceback('ValueError: no such trade')), `service host: exit code 1; ValueError: no such trade ${place}`)
+  t.equal(said(traceback('KeyboardInterrupt')), `service host: exit code 1; KeyboardInterrupt ${place}`)
+  t.equal(said(`loading the book\n${traceback('contoso.errors.Gone: 7')}bye\n`), `service host: exit code 1; contoso.errors.Gone: 7 ${place}; its last lines on stderr:\nloading the book\nbye`)
+  t.equal(said(`${traceback("KeyError: 'a'")}\nDuring handling of the above exception, another exception occurred:\n\n${traceback('RuntimeError: no book')}`), `service host: exit code 1; RuntimeError: no book ${place}`)
+  const deep = Array.from({ length: 30 }, (_, i) => `  File "/srv/deep.py", line ${i}, in f\n    f()\n`).join('')
+  t.equal(said(`    f()\n${deep}RecursionError: maximum recursion depth exceeded\n`), 'service host: exit code 1; RecursionError: maximum recursion depth exceeded (/srv/deep.py, line 29, in f)', 'its beginning may be lost')
+  t.equal(said('  File "/srv/x.py", line 3\n    foo(\n       ^\nSyntaxError: \'(\' was never closed'), "service host: exit code 1; SyntaxError: '(' was never closed (/srv/x.py, line 3)")
+  t.equal(said('a File "x", line 3 is no traceback'), 'service host: exit code 1; its last lines on stderr:\na File "x", line 3 is no traceback')
+  t.equal(said(''), 'service host: exit code 1')
+  const long = said(`${'x'.repeat(5000)} the end`)
+  t.ok(long.length < 2200 && long.endsWith('xxx the end') && long.includes('stderr:\n… xxx'), 'the end is what counts')
+  t.ok(said(traceback(`ValueError: ${'y'.repeat(5000)}`)).length < 1300)
 })
 
 t.test('dispatcher pool: of the tasks that ended by themselves the latest ten are shown, and none that was asked to end', async t => {

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 from xml.parsers import expat
@@ -122,6 +123,11 @@ def fault(version, message_id, error):
     return envelope(version, WSA + '/soap/fault', message_id, body)
 
 
+def described(error):
+    """The exception's type and message, without its traceback, in 2 KiB at most."""
+    return ('%s: %s' % (type(error).__name__, error))[:2048]
+
+
 def answer(data):
     """Bytes of a request -> (status, version, text of the reply)."""
     version, message_id = SOAP11, None
@@ -142,6 +148,10 @@ def answer(data):
         if error.code == 'VersionMismatch':
             version = SOAP11
         return error.status, version, fault(version, message_id, error)
+    except Exception as error:
+        # The client learns what it was, the node's log (by stderr) where. Without an answer the broker would take it for a lost call and try again.
+        traceback.print_exc()
+        return 500, version, fault(version, message_id, SoapError('Receiver', described(error)))
 
 
 class Handler(BaseHTTPRequestHandler):
