@@ -211,16 +211,16 @@ export class BrokerClient<C extends ContractType<C> = AnyContract> {
 
   /** Each try has the signal of the caller and its own time limit. */
   #persist<T> (what: string, signal: AbortSignal | undefined, attempt: (limit: AbortSignal) => Promise<T>): Promise<T> {
-    return this.#needs.way.persist(what, { retryForMs: this.#needs.options.retryForMs, signal }, async () => {
+    return this.#needs.way.persist(what, { retryForMs: this.#needs.options.retryForMs, signal }, async (_failed, silence) => {
       const limit = new AbortController()
-      const stop = (): void => limit.abort(signal?.reason)
+      const stop = (): void => limit.abort(signal?.aborted === true ? signal.reason : silence.reason)
       const cancel = systemClock.after(this.#sendTimeoutMs, () => limit.abort(new WaitTimeoutError(what, this.#sendTimeoutMs)), { unref: true })
-      signal?.addEventListener('abort', stop, { once: true })
+      for (const one of [signal, silence]) one?.addEventListener('abort', stop, { once: true })
       try {
         return await attempt(limit.signal)
       } finally {
         cancel()
-        signal?.removeEventListener('abort', stop)
+        for (const one of [signal, silence]) one?.removeEventListener('abort', stop)
       }
     })
   }

@@ -57,9 +57,9 @@ export class Controller {
   async commit (name: 'Flush' | 'EndRequests', committed: number, { count, batchId, timeoutMs, signal }: CommitOptions): Promise<void> {
     const limit = name === 'Flush' ? 'timeoutFlushMs' : 'timeoutEOMMs'
     const values = { count, clientid: this.#needs.clientId, batchId, timeoutThrottlingMs: timeoutMs, [limit]: timeoutMs }
-    await this.#needs.way.persist(name, { retryForMs: this.#needs.retryForMs, signal }, async failed => {
+    await this.#needs.way.persist(name, { retryForMs: this.#needs.retryForMs, signal }, async (failed, silence) => {
       if (failed > 0 && await this.#isDone(name, committed + count, signal)) return
-      await this.#once(OPERATIONS[name], values, timeoutMs < 0 ? timeoutMs : 2 * timeoutMs + ANSWER_SLACK_MS, signal)
+      await this.#once(OPERATIONS[name], values, timeoutMs < 0 ? timeoutMs : 2 * timeoutMs + ANSWER_SLACK_MS, AbortSignal.any([signal, silence]))
     })
   }
 
@@ -76,7 +76,8 @@ export class Controller {
   }
 
   #ask (operation: Operation, values: Values, signal: AbortSignal): Promise<Record<string, Value>> {
-    return this.#needs.way.persist(operation.name, { retryForMs: this.#needs.retryForMs, signal }, () => this.#once(operation, values, ASK_TIMEOUT_MS, signal))
+    return this.#needs.way.persist(operation.name, { retryForMs: this.#needs.retryForMs, signal },
+      (_failed, silence) => this.#once(operation, values, ASK_TIMEOUT_MS, AbortSignal.any([signal, silence])))
   }
 
   async #once (operation: Operation, values: Values, timeoutMs: number, signal: AbortSignal): Promise<Record<string, Value>> {

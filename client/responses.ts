@@ -57,10 +57,10 @@ export class ResponseReader {
     let position: 'Begin' | 'Current' = from === 'begin' ? 'Begin' : 'Current'
     for (let count = 1; ;) {
       const asked = systemClock.now()
-      const page = await this.#needs.way.persist('responses', { retryForMs: this.#needs.retryForMs, signal }, failed => {
+      const page = await this.#needs.way.persist('responses', { retryForMs: this.#needs.retryForMs, signal }, (failed, silence) => {
         // Whether the lost page moved the broker's place is not known, so it is read anew from the beginning, what we have in one go.
         if (failed > 0) { position = 'Begin'; count = Math.max(count, Math.min(this.#seen.size, LARGEST_PAGE)) }
-        return this.#needs.controller.pull({ action, position, count }, timeoutMs, signal)
+        return this.#needs.controller.pull({ action, position, count }, timeoutMs, AbortSignal.any([signal, silence]))
       })
       position = 'Current'
       const took = systemClock.now() - asked

@@ -123,6 +123,7 @@ export class FakeBroker {
     const body = Buffer.concat(chunks)
     const url = request.url ?? ''
     if (url.startsWith('/api/v1/')) { this.#rest(request.method ?? '', url.slice(8), body, response, `http://${request.headers.host}`); return }
+    if (url === '/healthz') { response.end(); return }
     if (url.endsWith('?singleWsdl')) { response.writeHead(200, { 'content-type': 'text/xml' }).end(ECHO_WSDL); return }
     const soapAction = String(request.headers.soapaction ?? '').replaceAll('"', '')
     const reading = readEnvelope(body, { limits: LIMITS, soapAction })

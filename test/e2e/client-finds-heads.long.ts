@@ -77,6 +77,20 @@ t.test('two heads on one machine, the one that was named is killed while respons
   await session.close()
 })
 
+t.test('two heads on one machine, one stands still with all connections open: after a while without a word the program goes on through the other', async t => {
+  const { first, second, head } = await twoHeads(t, ['alpha', 'alpha'])
+  const session = await DurableSession.create({ service: 'CcpEchoSvc', head })
+  const client = session.client(ID)
+  await send(client, 0, HALF)
+  process.kill(first.pid, 'SIGSTOP')
+  await send(client, HALF, REQUESTS)
+  t.equal(await client.endRequests(), REQUESTS)
+  await everyOnce(t, client)
+  t.ok(session.endpoint.startsWith(second.http), session.endpoint)
+  process.kill(first.pid, 'SIGCONT')
+  await session.close()
+})
+
 for (const when of ['before EndRequests', 'after EndRequests'] as const) {
   t.test(`two machines, one dies with head and broker ${when}: the session is raised at the other, and the program goes on there`, async t => {
     const { first, second, head } = await twoHeads(t, ['alpha', 'beta'])

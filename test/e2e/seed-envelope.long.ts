@@ -40,7 +40,7 @@ t.test('seed envelope: accepted byte for byte', async t => {
 
       const caller = httpCaller(`${session.endpoint}/Controller`, { connections: 1, maxMessageSize: 1_000_000, ...READ_LIMITS })
       t.teardown(() => caller.close())
-      const controller = new Controller({ caller, way: { persist: (_what, _options, attempt) => attempt(0) }, clientId: '', retryForMs: 0 })
+      const controller = new Controller({ caller, way: { persist: (_what, _options, attempt) => attempt(0, new AbortController().signal) }, clientId: '', retryForMs: 0 })
       await controller.commit('EndRequests', 0, { count: 1, batchId: -1, timeoutMs: 30_000, signal: new AbortController().signal })
       const responses = []
       for await (const response of session.client('').responses()) responses.push(response)
