@@ -52,7 +52,7 @@ export async function checkRegistration (path: string, io: Io, options: { loadsM
       return why
     }
     const runs = (where: string, program: string, args: readonly string[], whoNeedsIt: string): void => {
-      const why = lacking(io, program, args, dirname(file))
+      const why = lacking(program, args, dirname(file))
       if (why !== undefined) problems.push({ kind: 'file', why: `${where} ${why}` })
       else if (!program.includes('/') && onPath(io, program) === undefined) warnings.push(`${where} ${program} is not on the PATH of this machine; ${whoNeedsIt}`)
     }
@@ -77,7 +77,7 @@ export async function checkRegistration (path: string, io: Io, options: { loadsM
 const INTERPRETERS = /^(?:python[\d.]*|pypy[\d.]*|node|bun|bash|sh|dash|zsh|ruby|perl|php|pwsh|dotnet|mono)$/
 
 /** The file that a program lacks, by its path: itself, where the registration says where it lies, or the script that it is to run. */
-function lacking (io: Io, program: string, args: readonly string[], folder: string): string | undefined {
+function lacking (program: string, args: readonly string[], folder: string): string | undefined {
   if (program.includes('/')) {
     if (!existsSync(program)) return `${program} does not exist`
     if (!isExecutable(program)) return `${program} is no executable (chmod +x)`

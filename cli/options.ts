@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { readSettings, unknownVariables } from '../config/read-settings.ts'
-import { environmentName, flagName, settingNames, settingOf, settingsRead, type AllSettings, type ProcessSettings, type Reader } from '../config/settings.ts'
+import { environmentName, flagName, settingNames, settingOf, settingsRead, type AllSettings, type ProcessSettings, type Reader, type SettingName } from '../config/settings.ts'
 import { didYouMean, nearNames } from '../core/near-names.ts'
 import { CommandFailed, EXIT } from './exit-codes.ts'
 import type { Io } from './io.ts'
@@ -13,6 +13,12 @@ const WORDS: Partial<Record<string, string>> = { text: 'TEXT', flag: '', port: '
 /** Shorter names for what stands in a flag's help. */
 const PLACEHOLDERS: Partial<Record<string, string>> = { http: 'HOST:PORT', netTcp: 'HOST:PORT', sessionLauncherPort: 'PORT', brokerLauncherPort: 'PORT', tlsCertificate: 'FILE', tlsKey: 'FILE', tlsClientCa: 'FILE', head: 'URL[,URL…]', redis: 'URL', dataDir: 'DIR', runDir: 'DIR', advertise: 'HOST[:PORT]', trustedProxies: 'NETWORKS' }
 
+/** Settings that most people who set any at all set: in `--help`. Every other one is a flag too, and stands in `soa settings`. */
+export const MOST_USED: readonly SettingName[] = [
+  'http', 'netTcp', 'redis', 'dataDir', 'advertise', 'insecure', 'durability', 'logLevel', 'maxSessions', 'cores', 'nodeId', 'hostAddress', 'groups', 'labels', 'head',
+  'sessionIdleTimeout', 'clientIdleTimeout', 'messageResendLimit', 'serviceOperationTimeout', 'maxMessageSize', 'maxSessionBytes', 'unitIdleTimeoutMs', 'minWarm'
+]
+
 /** A flag for each process setting that this command reads. Values are checked with all others by `processSettings`, so that one rule and one sentence serve them all. */
 export function addSettings (command: Command, by: Reader): Command {
   for (const name of settingsRead(by)) {
@@ -20,21 +26,32 @@ export function addSettings (command: Command, by: Reader): Command {
     const value = PLACEHOLDERS[name] ?? WORDS[setting.unit] ?? 'N'
     const range = setting.oneOf !== undefined ? ` (${setting.oneOf.join(', ')})` : ''
     const fallback = setting.default === '' || setting.default === false ? '' : `, default ${String(setting.default)}`
-    command.addOption(new Option(value === '' ? flagName(name) : `${flagName(name)} <${value}>`, `${setting.says}${range} [${environmentName(name)}${fallback}]`))
+    command.addOption(new Option(value === '' ? flagName(name) : `${flagName(name)} <${value}>`, `${setting.says}${range} [${environmentName(name)}${fallback}]`).hideHelp(!MOST_USED.includes(name)))
   }
   if (by === 'client') return command
   return command
     .option('--config <FILE>', 'settings as JSON, {"name": value}; flags and environment win [SOA_CONFIG]')
     .option('--set <name=value>', 'default of a session setting; may be given again', nameAndValue)
-    .addHelpText('after', () => sessionSettingsHelp('Session settings (--set, or in the environment)'))
+    .addHelpText('after', () => [
+      '',
+      moreSettings(settingsRead(by)),
+      ...sessionSettingsHelp('Session settings (--set, or in the environment)')
+    ].join('\n'))
 }
 
-/** Names and defaults, two beside each other: what they mean is a page of its own. */
-export function sessionSettingsHelp (title: string): string {
-  const cells = settingNames('session').map(name => `${name.padEnd(29)} ${String(settingOf(name).default)} ${settingOf(name).unit}`)
+/** What `--help` does not show of these. */
+function moreSettings (read: readonly SettingName[]): string {
+  const [example, ...others] = read.filter(name => !MOST_USED.includes(name))
+  return example === undefined ? '' : `"soa settings" has ${others.length + 1} more that are flags of this command too (${example}: ${flagName(example)}).`
+}
+
+/** The most used ones, names and defaults, two beside each other. */
+export function sessionSettingsHelp (title: string): string[] {
+  const all = settingNames('session')
+  const cells = all.filter(name => MOST_USED.includes(name)).map(name => `${name.padEnd(29)} ${String(settingOf(name).default)} ${settingOf(name).unit}`)
   const half = Math.ceil(cells.length / 2)
   const lines = cells.slice(0, half).map((cell, i) => `  ${cell.padEnd(48)}  ${cells[half + i] ?? ''}`.trimEnd())
-  return ['', `${title} and their defaults; "soa settings" says what each one does:`, ...lines].join('\n')
+  return ['', `${title} used most, with defaults; "soa settings" has all ${all.length}:`, ...lines]
 }
 
 /** commander's collector for `--set name=value`. */

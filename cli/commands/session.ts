@@ -70,7 +70,7 @@ export function sessionCommands (program: Command, io: Io): void {
     .option('--unit-type <TYPE>', 'what a service instance gets: core, socket or node')
     .option('--no-preempt', 'no other session takes its service instances')
     .option('--set <name=value>', 'a session setting; may be given again', nameAndValue)
-    .addHelpText('after', () => sessionSettingsHelp('Session settings (--set)'))
+    .addHelpText('after', () => sessionSettingsHelp('Session settings (--set)').join('\n'))
     .action(async (service: string, options: Target & CreateFlags) => {
       const { serviceVersion: version, durable, pool, shared, minUnits, maxUnits, priority, group, label: labels, exclude, coresPerUnit, unitType, preempt, set = {} } = options
       // Numbers as numbers: what they must be is the head's to say, which knows the defaults.

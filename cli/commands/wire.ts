@@ -29,7 +29,8 @@ Examples:
 
 The two sides of a connection are two files, as tcpflow writes them.
 
-Exit codes: 0 all was read, 1 something in it is wrong (what could be read is printed), 2 not what the options say, 4 no such file.`)
+Exit codes: 0 all was read, 1 something in it is wrong (what could be read is printed), 2 not what the options say,
+4 no such file.`)
     .action(async (file: string, options: { from?: 'hex' | 'binary', as?: Form, records?: boolean, json?: boolean }) => {
       const { bytesOfFile, decodeWire, guessForm, linesOf } = await import('../wire-decode.ts')
       const content = await readFile(file).catch((error: NodeJS.ErrnoException) => { if (error.code !== 'ENOENT') throw error; throw new CommandFailed(EXIT.notFound, `${file} does not exist${didYouMean(neighbours(file))}`) })

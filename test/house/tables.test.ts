@@ -5,7 +5,8 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { asset } from '../../core/assets.ts'
 import { FAULTS } from '../../core/errors.ts'
-import { SETTINGS, environmentName, flagName, settingNames, settingOf, settingsRead, type Reader } from '../../config/settings.ts'
+import { SETTINGS, environmentName, flagName, settingNames, settingOf, settingsRead, type Reader, type SettingName } from '../../config/settings.ts'
+import { MOST_USED } from '../../cli/options.ts'
 import { faultsMarkdown, settingsMarkdown } from '../../cli/tables.ts'
 import { run } from '../cli/helpers.ts'
 
@@ -54,20 +55,32 @@ t.test('tables: the environment names that are printed are those that are read',
   for (const { name, value } of items) t.equal(String(value), other(name), environmentName(name))
 })
 
-t.test('tables: --help of a command names each setting that it reads, its variable and its default', async t => {
+t.test('tables: --help of a command names the settings that are used most, its variable and its default, and says where all are', async t => {
+  for (const name of MOST_USED) t.ok(settingNames().includes(name), `${name} is a setting`)
   const commands: Array<[Reader, string[]]> = [['up', ['up']], ['head', ['head']], ['node', ['node']], ['client', ['session', 'list']]]
+  const all = (await run(['settings'])).out
   for (const [by, command] of commands) {
     const { out, code } = await run([...command, '--help'])
     t.equal(code, 0)
     const text = out.replace(/\s+/g, ' ')
+    const hidden = settingsRead(by).filter(name => !MOST_USED.includes(name))
     for (const name of settingsRead(by)) {
       const { says, default: fallback } = settingOf(name)
+      t.match(all, new RegExp(`^${name} .* ${environmentName(name)} `, 'm'), `soa settings: ${name}`)
+      if (hidden.includes(name)) { t.notMatch(text, ` ${flagName(name)} <`, `soa ${command.join(' ')}: ${name} is not in the way`); continue }
       t.ok([flagName(name), says, environmentName(name)].every(part => text.includes(part)), `soa ${command.join(' ')}: ${name}`)
       if (fallback !== '' && fallback !== false) t.match(text, `[${environmentName(name)}, default ${String(fallback)}]`)
     }
+    if (hidden.length > 0) t.match(text, `"soa settings" has ${hidden.length} more that are flags of this command too (${hidden[0]}: ${flagName(hidden[0] as SettingName)}).`)
+    if (by !== 'client') t.ok(out.split('\n').length < 70, `soa ${command.join(' ')}: ${out.split('\n').length} lines`)
   }
+  t.match(await run(['head', '--store-timeout-ms', 'soon', '--redis', '/nowhere']), { code: 2, err: /--store-timeout-ms: a whole number of ms/ }, 'a flag that is not shown is read, and checked, all the same')
   const { out } = await run(['session', 'create', '--help'])
-  for (const name of settingNames('session')) t.match(out, new RegExp(`\\b${name} +${String(settingOf(name).default)} `), `${name} with its default; soa settings has the rest`)
+  for (const name of settingNames('session')) {
+    if (MOST_USED.includes(name)) t.match(out, new RegExp(`\\b${name} +${String(settingOf(name).default)} `), `${name} with its default`)
+    t.match(all, new RegExp(`^${name} .* ${environmentName(name)} `, 'm'), `soa settings: ${name}`)
+  }
+  t.match(out, `"soa settings" has all ${settingNames('session').length}:`)
 })
 
 t.test('tables: every process setting is read by some command', async t => {
