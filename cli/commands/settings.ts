@@ -28,7 +28,9 @@ export function settingsCommands (program: Command, io: Io): void {
       print(io, options.json, { items: rows.map(row => ({ ...row, value: here[row.name] })) }, () => [...wrappedTable(
         ['SETTING', 'DEFAULT', ...(isOther ? ['HERE'] : []), 'SCOPE', 'ENVIRONMENT', 'SAYS'],
         rows.map(row => [row.name, amount(row), ...(isOther ? [here[row.name] === row.default ? '' : String(here[row.name])] : []), row.scope, row.environment, row.says]), MOST_COLUMNS),
-      '', 'Of a process: a flag of the commands that read it (maxSessions: --max-sessions), the variable, or the file of --config. Of a session: --set name=value, the variable, or the service\'s registration file.'])
+      '',
+      'Of a process: a flag of the commands that read it (maxSessions: --max-sessions), its variable, or the file of --config.',
+      'Of a session: --set name=value, its variable, the file of --config, or the service\'s registration file.'])
     })
 
   program.command('faults').description('every fault: number, whose fault, what it says')
