@@ -260,7 +260,9 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
     const listening = `http://${authority(http.host, relay.port)}`
     const { host: peerHost, port: peerPort } = addressIn('peer', settings.peer)
     const peers = life.own(await peerListener({ host: peerHost, port: peerPort, secret, socketOf: (name, kind) => pool.socketOf(name, kind), log: room('peers') }), peers => peers.close())
-    Object.assign(reachable, { http: listening, peer: authority(isAnyHost(peerHost) ? hostname() : peerHost, peers.port) })
+    // A head on every address does not know which of them clients use; the one that other heads use is one of them.
+    const shown = isAnyHost(http.host) && !isAnyHost(peerHost) ? `http://${authority(peerHost, relay.port)}` : listening
+    Object.assign(reachable, { http: shown, peer: authority(isAnyHost(peerHost) ? hostname() : peerHost, peers.port) })
     const join = async (): Promise<void> => { life.own(membership, membership => membership.close()); await membership.start() }
     if (netTcp === undefined) {
       await join()

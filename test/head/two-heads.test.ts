@@ -21,6 +21,12 @@ t.test('two heads on one machine: one is killed, and its workers and their sessi
   for (const pid of workersOf(join(place.dir, 'run/'))) process.kill(pid, 'SIGKILL') // nobody would end them
 })
 
+t.test('two heads: one that listens on every address is listed by the one that other heads use, for clients that ask where else to go', needsRedis, async t => {
+  const place = await ground(t)
+  const head = await place.head({ insecure: true, peer: '127.0.0.2:0' }, { http: { host: '0.0.0.0', port: 0 } })
+  t.match((await call(head, 'GET', 'heads')).body.items, [{ http: head.http.replace('127.0.0.1', '127.0.0.2') }])
+})
+
 t.test('two machines: a session is reached, shown, canceled and closed through either head', needsRedis, async t => {
   const place = await ground(t)
   const alpha = await place.head({ machine: 'alpha' }, { runDir: join(place.dir, 'a') })
