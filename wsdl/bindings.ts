@@ -31,7 +31,8 @@ export interface Binding {
   readonly portType: QName
   readonly soap: SoapVersion
   readonly transport: string
-  readonly operations: ReadonlyMap<string, BoundOperation>
+  /** By name. Several of one name: overloads, or somebody's mistake. */
+  readonly operations: ReadonlyMap<string, readonly BoundOperation[]>
 }
 
 /** One binding, or none when it is not of SOAP. Refuses use="encoded" and styles that WSDL 1.1 does not have. */
@@ -40,7 +41,7 @@ export function readBinding (name: QName, node: XmlNode, refuse: (why: string) =
   // Other bindings (plain HTTP GET and POST of ASMX) are not ours to judge.
   if (!found?.binding) return []
   const { uri, soap, binding } = found
-  const operations = new Map<string, BoundOperation>()
+  const operations = new Map<string, BoundOperation[]>()
   for (const op of node.all(WSDL, 'operation')) {
     const operation = op.first(uri, 'operation')
     const label = `operation ${op.get('name') ?? ''} of binding ${name}`
@@ -53,19 +54,23 @@ export function readBinding (name: QName, node: XmlNode, refuse: (why: string) =
       const body = op.first(WSDL, way)?.first(uri, 'body')
       return { namespace: body?.get('namespace'), parts: namesIn(body?.get('parts')) }
     }
-    operations.set(op.get('name') ?? '', { label, style: style as Style, soapAction: operation?.get('soapAction') ?? '', input: bodyOf('input'), output: bodyOf('output') })
+    const bound: BoundOperation = { label, style: style as Style, soapAction: operation?.get('soapAction') ?? '', input: bodyOf('input'), output: bodyOf('output') }
+    const same = operations.get(op.get('name') ?? '')
+    if (same) same.push(bound)
+    else operations.set(op.get('name') ?? '', [bound])
   }
   return [{ node, name, portType: node.qname('type') ?? refuse(`binding ${name} has no portType`), soap, transport: binding.get('transport') ?? '', operations }]
 }
 
 const namesIn = (list: string | undefined): ReadonlySet<string> | undefined => list === undefined ? undefined : new Set(list.split(/\s+/).filter(name => name !== ''))
 
-/** Parts of a message that some binding sends as headers. */
-export function headerParts (bindings: readonly Binding[], message: QName): Set<string> {
-  const parts = new Set<string>()
+/** By message, the parts that some binding sends as headers. */
+export function headerParts (bindings: readonly Binding[]): Map<QName, Set<string>> {
+  const parts = new Map<QName, Set<string>>()
   for (const { node } of bindings) {
     for (const header of node.all(WSDL, 'operation').flatMap(op => op.all(WSDL, 'input', 'output')).flatMap(io => SOAP_BINDINGS.flatMap(([uri]) => io.all(uri, 'header')))) {
-      if (header.qname('message') === message) parts.add(header.get('part') ?? '')
+      const message = header.qname('message') ?? ''
+      parts.set(message, (parts.get(message) ?? new Set()).add(header.get('part') ?? ''))
     }
   }
   return parts

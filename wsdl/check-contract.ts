@@ -21,11 +21,16 @@ export function checkContract (documents: Documents, main: string, contract: str
   const wsdl = loadWsdl(documents, main)
   const operations = operationsOf(wsdl, contract)
   const portType = operations[0]?.portType ?? refuse(`contract ${contract || wsdl.portTypes[0] || ''} has no operations`)
-  for (const [i, { name, actions }] of operations.entries()) {
-    const others = operations.slice(0, i)
-    if (others.some(other => other.name === name)) refuse(`operation ${name} is there twice (overloads have one method between them), which is not supported`)
-    const twin = others.find(other => [...actions].some(action => other.actions.has(action)))
-    if (twin) refuse(`operations ${twin.name} and ${name} have the same action, so that nobody can tell them apart`)
+  const names = new Set<string>()
+  const byAction = new Map<string, string>()
+  for (const { name, actions } of operations) {
+    if (names.has(name)) refuse(`operation ${name} is there twice (overloads have one method between them), which is not supported`)
+    names.add(name)
+    for (const action of actions) {
+      const twin = byAction.get(action)
+      if (twin !== undefined) refuse(`operations ${twin} and ${name} have the same action, so that nobody can tell them apart`)
+      byAction.set(action, name)
+    }
   }
 
   const { definitions } = gather(documents, main)
@@ -56,8 +61,10 @@ function headersOf (bindings: readonly XmlNode[]): string[] {
 }
 
 function sameElements (operations: readonly WsdlOperation[]): string[] {
-  return operations.flatMap(({ name, inputElement }, i) => {
-    const twin = operations.slice(0, i).find(other => other.inputElement === inputElement)
-    return twin ? [`operations ${twin.name} and ${name} take the same element: a message without an action is for ${name}`] : []
+  const firsts = new Map<QName | undefined, string>()
+  return operations.flatMap(({ name, inputElement }) => {
+    const twin = firsts.get(inputElement)
+    if (twin === undefined) firsts.set(inputElement, name)
+    return twin !== undefined ? [`operations ${twin} and ${name} take the same element: a message without an action is for ${name}`] : []
   })
 }

@@ -8,7 +8,7 @@ import { SoaError } from '../core/errors.ts'
 import type { QName, SoapVersion } from '../wire/soap/envelope.ts'
 import { qname, splitQName } from '../wire/xml/events.ts'
 import type { XmlNode } from '../wire/xml/tree.ts'
-import { headerParts, readBinding, SOAP_BINDINGS, type Style } from './bindings.ts'
+import { headerParts, readBinding, SOAP_BINDINGS, type Binding, type Style } from './bindings.ts'
 import { gather, WSDL, type Documents } from './imports.ts'
 import { RpcWrappers } from './rpc.ts'
 import { SchemaSet } from './schema/schema.ts'
@@ -70,6 +70,8 @@ export function loadWsdl (documents: Documents, main: string): WsdlDocument {
     return { message, parts: (messages.get(message) ?? refuse(`${of} names message ${message}, which is not defined`)).all(WSDL, 'part') }
   }
 
+  const headers = headerParts(bindings)
+  const headersOf = (message: QName): ReadonlySet<string> => headers.get(message) ?? NONE
   const rpc = new RpcWrappers(schema, refuse)
   /** Elements of the schemas that are bodies or details, and of what. */
   const declared = new Map<QName, string>()
@@ -77,9 +79,8 @@ export function loadWsdl (documents: Documents, main: string): WsdlDocument {
     if (!ref) return undefined
     const { message, parts } = messageOf(ref, of)
     if (parts.length === 0) return undefined
-    const headers = headerParts(bindings, message)
     // Parts beyond the first are headers where the binding says so; only those would be a body of several parts.
-    const body = parts.length === 1 ? parts : parts.filter(part => listed?.has(part.get('name') ?? '') ?? !headers.has(part.get('name') ?? ''))
+    const body = parts.length === 1 ? parts : parts.filter(part => listed?.has(part.get('name') ?? '') ?? !headersOf(message).has(part.get('name') ?? ''))
     if (body.length > 1) refuse(`message ${message} has a body of ${body.length} parts, which is not supported with style document`)
     const found = body[0]?.qname('element') ?? refuse(`message ${message} is made of a type instead of an element, which only messages of style rpc may be`)
     if (!schema.element(found)) refuse(`message ${message} is element ${found}, which no schema given defines`)
@@ -92,6 +93,7 @@ export function loadWsdl (documents: Documents, main: string): WsdlDocument {
     const mine = bindings.filter(b => b.portType === portType)
     const bound = mine.flatMap(b => b.operations.get(name) ?? [])
     const style = bound[0]?.style ?? 'document'
+    if (bound.length === 0 && isRpc(mine)) refuse(`operation ${name} of ${portType} is in none of its bindings (${mine.map(b => b.name).join(', ')}), so that nobody knows what its messages are called (WS-I Basic Profile R2718)`)
     for (const other of bound) if (other.style !== style) refuse(`${bound[0]?.label ?? ''} has style ${style}, and ${other.label} has style ${other.style}: their messages would not be the same`)
     const soapActions = bound.map(({ soapAction }) => soapAction).filter(action => action !== '')
     const input = op.first(WSDL, 'input') ?? refuse(`operation ${name} has no input (notifications are not supported)`)
@@ -105,7 +107,7 @@ export function loadWsdl (documents: Documents, main: string): WsdlDocument {
       const of = `the ${way} of ${name}`
       if (ref === undefined || style === 'document') return element(ref, of, bound.map(b => b[way].parts).find(parts => parts !== undefined))
       const { message, parts } = messageOf(ref, of)
-      return rpc.add({ operation: name, way, message, parts, bound, headers: headerParts(bindings, message) })
+      return rpc.add({ operation: name, way, message, parts, bound, headers: headersOf(message) })
     }
     return {
       name,
@@ -144,6 +146,14 @@ export function loadWsdl (documents: Documents, main: string): WsdlDocument {
     schema
   }
 }
+
+/** Messages of all that these bindings have are of style rpc. */
+const isRpc = (bindings: readonly Binding[]): boolean => {
+  const bound = bindings.flatMap(b => [...b.operations.values()].flat())
+  return bound.length > 0 && bound.every(({ style }) => style === 'rpc')
+}
+
+const NONE: ReadonlySet<string> = new Set()
 
 const local = (name: QName): string => splitQName(name).local
 

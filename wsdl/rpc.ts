@@ -3,8 +3,9 @@
  * (a reply's with "Response" behind it), in the namespace that soap:body says, and in it one unqualified element for each part, of the part's type. It is
  * made here when the WSDL is read, so that whoever reads or writes bodies, prints types or looks for an operation sees what he sees of document/literal.
  */
-import type { QName } from '../wire/soap/envelope.ts'
-import { qname, splitQName } from '../wire/xml/events.ts'
+import { SOAP11, SOAP12, type QName } from '../wire/soap/envelope.ts'
+import { isName } from '../wire/xml/characters.ts'
+import { qname, splitQName, XML_NAMESPACE } from '../wire/xml/events.ts'
 import type { XmlNode } from '../wire/xml/tree.ts'
 import type { BoundOperation } from './bindings.ts'
 import type { ElementDecl, ElementParticle, Type } from './schema/model.ts'
@@ -12,6 +13,9 @@ import { ANY_TYPE, type SchemaSet } from './schema/schema.ts'
 import { SOAP_ENCODINGS } from './schema/unsupported.ts'
 
 type Refuse = (why: string) => never
+
+/** Namespaces in which an element is no message, but something of SOAP or XML: an operation Fault would be a fault to everybody. */
+const RESERVED: ReadonlySet<string> = new Set([XML_NAMESPACE, 'http://www.w3.org/2000/xmlns/', SOAP11, SOAP12])
 
 /** A message of an operation of style rpc; `bound`: what each binding of its contract says. */
 export interface RpcMessage {
@@ -40,6 +44,8 @@ export class RpcWrappers {
     const { namespace, parts: listed } = this.#agreed(bound, way)
     const unknown = [...listed ?? []].find(part => !parts.some(p => p.get('name') === part))
     if (unknown !== undefined) this.#refuse(`${bound[0]?.label ?? operation} names part ${unknown}, which message ${message} does not have`)
+    // In a schema these would be names; here they become names of elements, and whoever wrote others would write no XML.
+    if (!isName(operation)) this.#refuse(`operation ${JSON.stringify(operation)} has style rpc, but its name is none that an element can have`)
     const wrapped = parts.filter(part => listed?.has(part.get('name') ?? '') ?? !headers.has(part.get('name') ?? ''))
     const wrapper = this.#wrapper(qname(namespace, way === 'input' ? operation : `${operation}Response`), message, wrapped)
     const of = `the ${way} of ${operation}`
@@ -63,6 +69,7 @@ export class RpcWrappers {
     const first = bound[0] as BoundOperation
     for (const { label, [way]: { namespace, parts } } of bound) {
       if (namespace === undefined || namespace === '') this.#refuse(`${label} has style rpc, but the soap:body of its ${way} has no namespace, so that nobody knows what its messages are called (WS-I Basic Profile R2717)`)
+      if (RESERVED.has(namespace as string) || /[\s{}<>"]/.test(namespace as string)) this.#refuse(`${label} has namespace ${JSON.stringify(namespace)} in the soap:body of its ${way}, in which no message can be: it belongs to XML or SOAP, or is no URI`)
       if (namespace !== first[way].namespace) this.#refuse(`${first.label} has namespace ${first[way].namespace ?? ''} in the soap:body of its ${way}, and ${label} has ${namespace}: their messages would not be the same`)
       if (listOf(parts) !== listOf(first[way].parts)) this.#refuse(`${first.label} and ${label} have different parts in the soap:body of their ${way}: their messages would not be the same`)
     }
@@ -73,6 +80,7 @@ export class RpcWrappers {
     const seen = new Set<string>()
     const items = parts.map((part): ElementParticle => {
       const local = part.get('name') ?? this.#refuse(`message ${message} has a part without a name`)
+      if (!isName(local)) this.#refuse(`part ${JSON.stringify(local)} of message ${message} has a name that no element can have`)
       if (seen.has(local)) this.#refuse(`message ${message} has two parts ${local}`)
       seen.add(local)
       return { kind: 'element', element: declare(qname('', local), this.#type(part, `part ${local} of message ${message}`)), min: 1, max: 1 }

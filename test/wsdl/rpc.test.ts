@@ -163,9 +163,29 @@ const refused: Array<[what: string, text: string, says: RegExp]> = [
   ['different parts for one message', wsdl({ bindings: bindingOf(boundOf('Op')) + bindingOf(boundOf('Op', 'namespace="urn:n" parts=""'), 'C') }), /have different parts in the soap:body of their input/],
   ['a reply that is called as a request is', wsdl({ operations: operationOf('Op') + operationOf('OpResponse'), bindings: bindingOf(boundOf('Op') + boundOf('OpResponse')) }), /the output of Op and the input of OpResponse are both element \{urn:n\}OpResponse, with different parts/],
   ['a fault that is called as a request is', wsdl({ types: '<xs:schema targetNamespace="urn:n"><xs:element name="Op" type="xs:int"/></xs:schema>', messages: '<w:message name="F"><w:part name="f" element="n:Op"/></w:message>', operations: '<w:operation name="Op"><w:input message="t:In"/><w:output message="t:Out"/><w:fault name="F" message="t:F"/></w:operation>' }), /the input of Op \(style rpc\) and fault F of Op are both element \{urn:n\}Op/],
+  ...['1x', 'x y', 'a:b', '', '<x>', '$type', ' x '].flatMap((name): typeof refused => {
+    const seen = JSON.stringify(name).replace(/\$/, '\\$')
+    const written = name.replace('<', '&lt;')
+    return [
+      [`a part called ${seen}`, wsdl({ input: `<w:part name="${written}" type="xs:int"/>` }), new RegExp(`part ${seen} of message \\{urn:t\\}In has a name that no element can have`)],
+      [`an operation called ${seen}`, wsdl({ operations: operationOf(written), bindings: bindingOf(boundOf(written)) }), new RegExp(`operation ${seen} has style rpc, but its name is none that an element can have`)]
+    ]
+  }),
+  ...['http://schemas.xmlsoap.org/soap/envelope/', 'http://www.w3.org/2003/05/soap-envelope', 'http://www.w3.org/XML/1998/namespace', 'http://www.w3.org/2000/xmlns/', '  ', ' urn:n ', 'urn:}{'].map((uri): typeof refused[number] =>
+    [`namespace ${uri}`, wsdl({ operations: operationOf('Fault'), bindings: bindingOf(boundOf('Fault', `namespace="${uri}"`)) }), /operation Fault of binding \{urn:t\}B has namespace ".*" in the soap:body of its input, in which no message can be/]),
+  ['an operation twice in a binding, otherwise', wsdl({ bindings: bindingOf(boundOf('Op') + boundOf('Op', 'namespace="urn:m"')) }), /operation Op of binding \{urn:t\}B has namespace urn:n in the soap:body of its input, and operation Op of binding \{urn:t\}B has urn:m/],
+  ['an operation that no binding has', wsdl({ operations: operationOf('Op') + operationOf('Other') }), /operation Other of \{urn:t\}P is in none of its bindings \(\{urn:t\}B\).*R2718/],
   ['overloads', wsdl({ operations: operationOf('Op') + operationOf('Op') }), /operation Op is there twice/],
 ]
 t.test('rpc: what is not supported, or means two things, is refused by name when the contract is added', async t => {
   t.equal(why(() => checkContract({ w: wsdl() }, 'w', '')), 'accepted', 'the plainest is one that works')
   for (const [what, text, says] of refused) t.match(why(() => checkContract({ w: text }, 'w', '')), says, what)
+})
+
+t.test('rpc: thousands of operations are read in one go each, with two bindings and headers', async t => {
+  const names = Array.from({ length: 5000 }, (_, i) => `Op${i}`)
+  const bound = names.map(name => boundOf(name, undefined, `soapAction="urn:${name}"`, '<s:header message="t:In" part="h" use="literal"/>')).join('')
+  const text = wsdl({ input: `${TWO}${element('h')}`, operations: names.map(name => operationOf(name)).join(''), bindings: bindingOf(bound) + bindingOf(bound, 'C') })
+  const { operations, warnings } = checkContract({ w: text }, 'w', 'P')
+  t.same([operations.length, operations.at(-1)?.inputElement, warnings], [5000, '{urn:n}Op4999', ['message header h is not handed to the service']])
 })
