@@ -20,7 +20,8 @@ export function headUrls (said: string, refuse: (why: string) => Error): string[
 }
 
 function isHeadUrl (entry: string): boolean {
-  if (!/^https?:\/\/[^/]/.test(entry) || !URL.canParse(entry)) return false
-  const { search, hash, username } = new URL(entry)
-  return search === '' && hash === '' && username === ''
+  // An empty query or fragment is none to URL, but would swallow the path that is put behind it; a ; is a list of somebody who meant a comma.
+  if (!/^https?:\/\/[^/?#;\\][^?#;\\]*$/i.test(entry) || !URL.canParse(entry)) return false
+  const { username, password, port } = new URL(entry)
+  return username === '' && password === '' && port !== '0'
 }

@@ -55,6 +55,8 @@ t.test('heads: an entry that is no URL of a head is named', async t => {
     ['grid:8080', /a URL such as http:\/\/127\.0\.0\.1:8080 is expected, or several with commas between them, not "grid:8080"$/],
     ['http://a:8080,,http://b:8080', /not "", entry 2 of 3$/],
     ['http://a:8080,ftp://b', /not "ftp:\/\/b", entry 2 of 2$/],
+    ...['http://b/#', 'http://b/?', 'http://b?x', 'http://b;http://c', 'http://b\\c', 'http://b:0', 'http://b:99999', 'http://::1:8080', 'http://:p@b', 'http://u:p@b', 'http://b http://c', 'http:///b'].map((entry): [string, RegExp] =>
+      [`http://a:8080,${entry}`, new RegExp(`not ${JSON.stringify(entry).replace(/[\\?]/g, '\\$&')}, entry 2 of 2$`)]),
     ['http://a:8080?x=1', /not "http:\/\/a:8080\?x=1"$/],
     [Array.from({ length: 33 }, (_, i) => `http://h${i}`).join(), /at most 32 heads are tried, not 33/]
   ] as const) await t.rejects(Session.create({ service: 'Echo', head }), { fault: 'InvalidArgument', message: why } as object as Error)
