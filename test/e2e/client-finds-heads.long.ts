@@ -7,8 +7,10 @@ import { Grid, type GridProcess } from './grid.ts'
 
 // A program that is told both heads, or only one of them, and does nothing when the one that it uses is killed.
 t.setTimeout(600_000)
+// Most of each is waiting for a lease to be over.
+t.jobs = 3
 
-const REQUESTS = 2000
+const REQUESTS = 1000
 const HALF = REQUESTS / 2
 const ID = 'rows'
 
@@ -49,7 +51,7 @@ async function twoHeads (t: Test, machines: readonly [string, string]): Promise<
 const open = (options: SessionOptions): Promise<Session> => options.durable === true ? DurableSession.create(options) : Session.create(options)
 
 for (const [kind, durable, transport] of [['a durable session over net.tcp', true, 'netTcp'], ['a durable session over HTTP', true, 'http'], ['an interactive session', false, 'netTcp']] as const) {
-  t.test(`two heads on one machine, one is killed between the requests of ${kind}: they all are answered once, by the same broker`, async t => {
+  t.test(`two heads on one machine, one is killed between the requests of ${kind}: they all are answered once, by the same broker`, { buffered: true }, async t => {
     const { grid, first, second, head } = await twoHeads(t, ['alpha', 'alpha'])
     const session = await open({ service: 'CcpEchoSvc', head, durable, transport, settings: { messageThrottleStartThreshold: 100_000, messageThrottleStopThreshold: 50_000 } })
     const client = session.client(ID)
@@ -66,7 +68,7 @@ for (const [kind, durable, transport] of [['a durable session over net.tcp', tru
   })
 }
 
-t.test('two heads on one machine, the one that was named is killed while responses are read: the program has heard of the other', async t => {
+t.test('two heads on one machine, the one that was named is killed while responses are read: the program has heard of the other', { buffered: true }, async t => {
   const { first, second } = await twoHeads(t, ['alpha', 'alpha'])
   const session = await DurableSession.create({ service: 'CcpEchoSvc', head: first.http })
   const client = session.client(ID)
@@ -77,7 +79,7 @@ t.test('two heads on one machine, the one that was named is killed while respons
   await session.close()
 })
 
-t.test('two heads on one machine, one stands still with all connections open: after a while without a word the program goes on through the other', async t => {
+t.test('two heads on one machine, one stands still with all connections open: after a while without a word the program goes on through the other', { buffered: true }, async t => {
   const { first, second, head } = await twoHeads(t, ['alpha', 'alpha'])
   const session = await DurableSession.create({ service: 'CcpEchoSvc', head })
   const client = session.client(ID)
@@ -92,7 +94,7 @@ t.test('two heads on one machine, one stands still with all connections open: af
 })
 
 for (const when of ['before EndRequests', 'after EndRequests'] as const) {
-  t.test(`two machines, one dies with head and broker ${when}: the session is raised at the other, and the program goes on there`, async t => {
+  t.test(`two machines, one dies with head and broker ${when}: the session is raised at the other, and the program goes on there`, { buffered: true }, async t => {
     const { first, second, head } = await twoHeads(t, ['alpha', 'beta'])
     const session = await DurableSession.create({ service: 'CcpEchoSvc', head, retryForMs: 120_000 })
     const client = session.client(ID)
