@@ -140,12 +140,12 @@ function describe (session: Session): string[] {
       ['http', endpoints.http],
       ['net.tcp', endpoints.netTcp],
       ['broker pid', session.brokerPid],
-      ['requests', counters === null ? null : `${counters.total}, ${counters.processed} done (${counters.faulted} faults), ${counters.processing} in work, ${counters.queued} waiting`],
+      ['requests', counters === null ? null : `${counters.total}, ${counters.processed} done (${counters.faulted} faults), ${counters.processing} in work, ${Math.max(0, counters.outstanding - counters.processing)} waiting`],
       ['responses', counters === null ? null : `${counters.processed}, ${counters.replyFetched} fetched; ${counters.callDurationMs} ms a call, ${counters.callsPerSecond} a second`],
       ['sent again', counters === null || counters.reemitted === 0 ? null : `${counters.reemitted} to a second instance; ${counters.duplicates} responses came late`],
       ['purged', counters === null || counters.purgedTotal === 0 ? null : `${counters.purgedTotal}, ${counters.purgedProcessed} of them done (${counters.purgedFaulted} faults)`],
       ['refused', counters === null || counters.refused === 0 ? null : counters.refused],
-      ['dead letters', counters === null || counters.deadLettered === 0 ? null : `${counters.deadLettered}${counters.replaying === 0 ? '' : `, ${counters.replaying} run again`}; soa dead-letter list ${session.sessionId}`]
+      ['dead letters', counters === null || counters.deadLettered === 0 ? null : `${counters.deadLettered} so far${counters.replaying === 0 ? '' : `, ${counters.replaying} run again`}; soa dead-letter list ${session.sessionId} shows those that are left`]
     ]),
     ...(clients.length === 0 ? [] : ['', ...table(['CLIENT', 'STATE', 'REQUESTS', 'DONE', 'FAULTS'], clients.map(client => [client.clientId === '' ? '(default)' : visible(client.clientId), client.state, client.total, client.processed, client.faulted]))]),
     ...hostEnds(session),
