@@ -31,6 +31,8 @@ export function explain (error: unknown): { exitCode: number, line: string } {
   if (error instanceof CommandFailed) return { exitCode: error.exitCode, line: error.message }
   // A service that nothing is wrong with, but that needs what is not supported here.
   if (isSoaError(error, 'ConfigFile_Invalid') && isSoaError(error.cause, 'badContract', 'refused')) return { exitCode: EXIT.refused, line: `${error.fault}: ${error.message}` }
+  // The file that was named on the command line, not one that it names.
+  if (isSoaError(error, 'ConfigFile_Invalid') && error.cause instanceof Error && 'code' in error.cause && error.cause.code === 'ENOENT' && 'path' in error.cause && error.cause.path === error.context[0]) return { exitCode: EXIT.notFound, line: `${error.context[0] ?? ''} does not exist` }
   if (isSoaError(error)) return { exitCode: BY_FAULT[error.fault] ?? EXIT.failed, line: `${error.fault}: ${error.message}` }
   // A failed system call (port taken, folder not writable) says enough in its message; any other throw is a bug.
   if (error instanceof Error && 'syscall' in error) return { exitCode: EXIT.failed, line: error.message }

@@ -39,14 +39,14 @@ export async function loadServiceFile (path: string, options: LoadOptions = {}):
   const file = resolve(path)
   const refuse = (why: string, cause?: unknown): never => { throw new SoaError('ConfigFile_Invalid', { file, why }, { cause }) }
   if (!/\.config$/i.test(file)) refuse('the name of a registration file ends in .config: <service>.config or <service>_<version>.config')
-  const config = await readText(file, refuse)
+  const config = await readText(file, refuse, file)
   const registration = parseRegistration(config, file, env)
   for (const warning of registration.warnings) warn(warning)
   const wsdlFile = await findWsdl(registration, refuse)
   if (wsdlFile === undefined && registration.host.hostType === 'Standard') {
     refuse(`no WSDL: looked for ${wsdlCandidates(registration).join(', ')}; or name it with the attribute wsdl="…" of service`)
   }
-  const documents = wsdlFile === undefined ? {} : await readDocuments(wsdlFile, refuse, warn)
+  const documents = wsdlFile === undefined ? {} : await readDocuments(wsdlFile, refuse, warn, file)
   const { name, version } = registration
   return { name, version, config, file, wsdlFile, documents, addedAt: new Date(now()).toISOString() }
 }
@@ -55,7 +55,7 @@ export async function loadServiceFile (path: string, options: LoadOptions = {}):
 export async function loadWsdlFile (path: string, warn: (warning: string) => void = () => {}): Promise<{ wsdlFile: string, documents: Readonly<Record<string, string>> }> {
   const wsdlFile = resolve(path)
   const refuse = (why: string, cause?: unknown): never => { throw new SoaError('ConfigFile_Invalid', { file: wsdlFile, why }, { cause }) }
-  return { wsdlFile, documents: await readDocuments(wsdlFile, refuse, warn) }
+  return { wsdlFile, documents: await readDocuments(wsdlFile, refuse, warn, wsdlFile) }
 }
 
 /** Every registration file below a folder, sorted; `node_modules` and hidden folders are passed over. */
@@ -87,13 +87,13 @@ async function findWsdl (registration: ServiceRegistration, refuse: (why: string
 
 const isFile = (path: string): Promise<boolean> => stat(path).then(found => found.isFile(), () => false)
 
-async function readDocuments (wsdlFile: string, refuse: (why: string, cause?: unknown) => never, warn: (warning: string) => void): Promise<Record<string, string>> {
+async function readDocuments (wsdlFile: string, refuse: (why: string, cause?: unknown) => never, warn: (warning: string) => void, named: string): Promise<Record<string, string>> {
   const documents = new Map<string, string>()
   let total = 0
   const waiting = [wsdlFile]
   for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
     if (documents.has(path)) continue
-    const text = await readText(path, refuse)
+    const text = await readText(path, refuse, named)
     total += text.length
     if (documents.size >= MAX_DOCUMENTS) refuse(`its WSDL imports more than ${MAX_DOCUMENTS} documents`)
     if (total > MAX_TOTAL_BYTES) refuse(`its WSDL and schemas have more than ${MAX_TOTAL_BYTES} characters`)
@@ -127,17 +127,22 @@ function importsOf (text: string, path: string, refuse: (why: string) => never):
   return found
 }
 
-/** A text file by its byte order mark: UTF-16 (as Windows tools write it) or UTF-8. */
-async function readText (path: string, refuse: (why: string, cause?: unknown) => never): Promise<string> {
-  const found = await stat(path).catch((error: unknown) => refuse(`${path} cannot be read: ${String((error as NodeJS.ErrnoException).code)}`, error))
+/** A text file by its byte order mark: UTF-16 (as Windows tools write it) or UTF-8. `named`: the file that the refusal names anyway. */
+async function readText (path: string, refuse: (why: string, cause?: unknown) => never, named: string): Promise<string> {
+  const it = path === named ? 'it' : path
+  const unreadable = (error: unknown): never => {
+    const { code } = error as NodeJS.ErrnoException
+    return refuse(code === 'ENOENT' ? `${it} does not exist` : `${it} cannot be read: ${String(code)}`, error)
+  }
+  const found = await stat(path).catch(unreadable)
   // A device says that it has no bytes, and a pipe waits for somebody to write.
-  if (!found.isFile()) refuse(`${path} is no file`)
-  if (found.size > MAX_DOCUMENT_BYTES) refuse(`${path} has ${found.size} bytes, the limit is ${MAX_DOCUMENT_BYTES}`)
-  const bytes = await readFile(path).catch((error: unknown) => refuse(`${path} cannot be read: ${String((error as NodeJS.ErrnoException).code)}`, error))
+  if (!found.isFile()) refuse(`${it} is no file`)
+  if (found.size > MAX_DOCUMENT_BYTES) refuse(`${it} has ${found.size} bytes, the limit is ${MAX_DOCUMENT_BYTES}`)
+  const bytes = await readFile(path).catch(unreadable)
   const charset = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8'
   try {
     return new TextDecoder(charset, { fatal: true }).decode(bytes)
   } catch (error) {
-    return refuse(`${path} is not ${charset}`, error)
+    return refuse(`${it} is not ${charset}`, error)
   }
 }

@@ -46,7 +46,8 @@ export async function loadService (file: string, wsdl: Pick<WsdlDocument, 'servi
     service = (named !== '' && Object.hasOwn(module, named) ? module[named] : module.default) ?? module
     if (isClass(service)) service = new service() // eslint-disable-line new-cap
   } catch (error) {
-    throw new ServiceUnusable(existsSync(file) ? 'moduleBroken' : 'moduleMissing', `module ${file} cannot be loaded: ${whereOf(file, error)}`, error)
+    if (!existsSync(file)) throw new ServiceUnusable('moduleMissing', `assembly ${file} is not there`, error)
+    throw new ServiceUnusable('moduleBroken', `module ${file} cannot be loaded: ${whereOf(file, error)}`, error)
   }
   if (!isObject(service)) throw new ServiceUnusable('contractUnmet', `module ${file} exports neither a class nor an object, but ${service === null ? 'null' : typeof service}`)
 
@@ -93,5 +94,7 @@ function whereOf (file: string, error: unknown): string {
     const told = stderr.split('\n    at ')[0]?.trim()
     if (told !== undefined && told.includes('SyntaxError')) return told
   }
-  return error instanceof Error ? error.stack ?? error.message : String(error)
+  if (!(error instanceof Error)) return String(error)
+  // Where nothing but Node's loader was at work (a package that is not there), its frames tell nobody anything.
+  return error.stack?.split('\n    at ').slice(1).some(frame => !/\bnode:/.test(frame)) === true ? error.stack : `${error.name}: ${error.message}`
 }

@@ -21,6 +21,7 @@ export function serviceCommands (program: Command, io: Io): void {
     .action(async (files: string[], options: Target) => {
       const { checkService } = await import('../../broker/check-service.ts')
       const { loadServiceFile } = await import('../../config/load-services.ts')
+      const { filesHere, warningsOf } = await import('../files-here.ts')
       const { putService } = await import('../put-service.ts')
       const head = api(options)
       // All files are read and checked before the first is sent: a mistake in the third leaves nothing half done.
@@ -28,9 +29,11 @@ export function serviceCommands (program: Command, io: Io): void {
       for (const file of files) {
         const warnings: string[] = []
         const service = await loadServiceFile(file, { env: io.env, warn: warning => warnings.push(warning) })
-        warnings.push(...checkService(service, io.env).contractWarnings)
-        for (const warning of warnings) io.err(`${file}: ${warning}`)
-        loaded.push({ service, warnings })
+        const { registration, contractWarnings } = checkService(service, io.env)
+        // No reason to refuse it: a registration may be made on a machine that is neither head nor node.
+        warnings.push(...contractWarnings, ...warningsOf(filesHere(registration, io)))
+        for (const warning of new Set(warnings)) io.err(`${file}: warning: ${warning}`)
+        loaded.push({ service, warnings: [...new Set(warnings)] })
       }
       const added: Added[] = []
       for (const { service, warnings } of loaded) {

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { join } from 'node:path'
 import { asset } from '../../core/assets.ts'
-import { run } from './helpers.ts'
+import { fakeHead, run } from './helpers.ts'
 
 const example = (name: string): string => asset(`examples/services/${name}/${name}.config`)
 const config = (service: string, rest = ''): string => `<configuration><microsoft.Hpc.Session.ServiceRegistration>${service}</microsoft.Hpc.Session.ServiceRegistration>${rest}</configuration>`
@@ -56,11 +56,11 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
   const cases: Array<[file: string, code: number, kind: 'file' | 'refused' | 'module', why: RegExp]> = [
     ['Value', 1, 'file', /service\/@maxConcurrentCalls: a whole number, 0 or more, not "four"/],
     ['NoWsdl', 1, 'file', /no WSDL: looked for/],
-    ['Missing', 1, 'file', /Missing\.config cannot be read: ENOENT/],
+    ['Missing', 1, 'file', /^it does not exist$/],
     ['Encoded', 5, 'refused', /operation Op of binding \{urn:t\}B has use="encoded", which is not supported/],
     ['Contract', 5, 'refused', /it has no contract IOther, only P/],
     ['Net', 5, 'refused', /Contoso\.dll is a \.NET program/],
-    ['Gone', 1, 'module', /module .*gone\.mjs cannot be loaded: .*Cannot find module/],
+    ['Gone', 1, 'module', /^assembly \/\S*\/gone\.mjs is not there$/],
     ['Method', 1, 'module', /module .*method\.mjs has no method Op, which the contract P asks for/],
     ['Exits', 1, 'module', /module .*exits\.mjs ended its process while it was loaded \(exit code 3\)/],
     ['Broker', 1, 'module', /broker\.mjs: it has none of the hooks onSessionStart, onRequest/],
@@ -77,6 +77,8 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
     t.equal(said.code, code, `${file}: exit code`)
     t.match(JSON.parse(said.out), { ok: false, name: file, problems: [{ kind, why }] }, file)
   }
+  t.match(await run(['service', 'check', join(dir, 'Gone.config'), '--no-module'], env), { code: 1, out: /Gone cannot be served\n {2}wrong: assembly \S+gone\.mjs is not there\n$/ }, 'without loading anything, and without a stack')
+  t.match(await run(['service', 'check', join(dir, 'Good.wsdl')], env), { code: 1, err: '', out: new RegExp(`^${join(dir, 'Good.wsdl')} is no registration file\\n {2}wrong: a registration file is wanted, NAME.config or NAME_VERSION.config; did you mean Good.config\\?\\n$`) })
   const good = await run(['service', 'check', join(dir, 'Good.config')], env)
   t.match(good, { code: 0, err: 'hello\n', out: /Good can be added.*\n {2}warning: configuration\/surprise: unknown, ignored\n {2}warning: .*service\/@architecture: has no effect here: a host is this machine/s })
   t.match(await run(['service', 'check', join(dir, 'Method.config'), '--no-module'], env), { code: 0, out: /its module was not loaded/ })
@@ -84,6 +86,34 @@ t.test('cli: service check names what is wrong with a file (exit 1), and what is
   t.match(await run(['service', 'check', join(dir, 'Module.config')], env), { code: 0 }, 'what only the interpreter understands is left to it')
   const mixed = await run(['service', 'check', join(dir, 'Good.config'), join(dir, 'Encoded.config'), join(dir, 'Gone.config'), '--json'], env)
   t.match([mixed.code, JSON.parse(mixed.out)], [1, { items: [{ ok: true }, { ok: false }, { ok: false }] }], 'the worse code of several')
+})
+
+t.test('cli: service add warns of what check calls wrong on this machine, and registers it all the same', async t => {
+  const dir = t.testdir({
+    'Gone.config': config('<service assembly="gone.mjs" wsdl="Good.wsdl"/>'),
+    'Good.wsdl': wsdl(),
+    'Data.config': config('<service/><host hostType="Customize" exeFileName="./stats.py"/>'),
+    'stats.py': '',
+    'Script.config': config('<service/><host hostType="Customize" exeFileName="node" arguments="gone.py"/>', '<microsoft.Hpc.Broker><customBroker executive="./affinity.sh"/></microsoft.Hpc.Broker>')
+  })
+  const asked: string[] = []
+  const { url, close } = await fakeHead(({ method, url }) => { asked.push(`${method} ${url}`); return { status: 200, json: {} } })
+  t.teardown(close)
+  const env = { PATH: process.env.PATH ?? '', SOA_HEAD: url }
+  for (const [name, warnings] of [
+    ['Gone', [`assembly ${join(dir, 'gone.mjs')} is not there on this machine; nodes need it`]],
+    ['Data', [`host/@exeFileName: ${join(dir, 'stats.py')} is no executable (chmod +x) on this machine; nodes need it`]],
+    ['Script', [`customBroker/@executive: ${join(dir, 'affinity.sh')} does not exist on this machine; heads need it`, `host/@exeFileName: node is to run ${join(dir, 'gone.py')}, which does not exist on this machine; nodes need it`]]
+  ] as const) {
+    const file = join(dir, `${name}.config`)
+    const { code, out, err } = await run(['service', 'add', file, '--json'], env)
+    t.strictSame([code, (JSON.parse(out) as { warnings: string[] }).warnings, err], [0, warnings, warnings.map(warning => `${file}: warning: ${warning}\n`).join('')], name)
+  }
+  t.equal(asked.length, 3)
+  t.match(await run(['service', 'add', example('CcpEchoSvc')], env), { code: 0, err: '' }, 'nothing to say of what is there')
+  t.match(await run(['service', 'add', join(dir, 'nothere.config')], env), { code: 4, out: '', err: `soa: ${join(dir, 'nothere.config')} does not exist\n` })
+  t.match(await run(['service', 'add', join(dir, 'Good.wsdl')], env), { code: 1, err: /the name of a registration file ends in \.config/ })
+  t.equal(asked.length, 4)
 })
 
 t.test('cli: service add refuses what could never be served, before anything is sent', async t => {

@@ -10,7 +10,7 @@ t.test('cli: service types prints the contract of a registration file and of its
 })
 
 t.test('cli: service types says which file is not there, and which has no WSDL', async t => {
-  t.match(await run(['service', 'types', 'nowhere.wsdl']), { code: 1, err: /nowhere\.wsdl cannot be read/ })
+  t.match(await run(['service', 'types', 'nowhere.wsdl']), { code: 4, err: /^soa: \/\S*nowhere\.wsdl does not exist\n$/ })
   const dir = t.testdir({ 'Exe.config': '<configuration><microsoft.Hpc.Session.ServiceRegistration><service/><host hostType="Customize" exeFileName="x"/></microsoft.Hpc.Session.ServiceRegistration></configuration>' })
   t.match(await run(['service', 'types', `${dir}/Exe.config`]), { code: 4, err: /Exe\.config has no WSDL/ })
 })

@@ -234,8 +234,9 @@ t.test('host: a caller that leaves while it waits costs no call, and one that le
 
 const { operations, services } = load('calc', 'flat')
 const unloadable: Array<[what: string, code: string | undefined, says: RegExp]> = [
-  ['no such module', undefined, /module \/nowhere\/service\.mjs cannot be loaded: .*Cannot find module/],
-  ['a module that throws', 'throw Error(`no licence`)', /cannot be loaded: Error: no licence/],
+  ['no such module', undefined, /: assembly \/nowhere\/service\.mjs is not there$/],
+  ['a package that is not there', 'import "no-such-package-here"', /service\S*\.mjs cannot be loaded: Error: Cannot find package 'no-such-package-here' imported from \S+$/],
+  ['a module that throws', 'throw Error(`no licence`)', /cannot be loaded: Error: no licence\n {4}at file:/],
   ['a class whose constructor throws', 'export default class { constructor () { throw Error(`no table`) } }', /cannot be loaded: Error: no table/],
   ['a syntax error', 'export default {', /SyntaxError/],
   ['missing operations', 'export default { Add () {}, Echo: 7 }', /has no method Echo, Big, Sum, Prims, Ping, Reset, Now, which the contract ICalc asks for/],

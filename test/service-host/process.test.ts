@@ -68,7 +68,7 @@ t.test('host: what keeps it from starting is one readable reason and a status th
   const starts: Array<[what: string, options: Parameters<typeof startHost>[1], code: number, says: RegExp]> = [
     ['missing operations', { code: 'setInterval(() => {}, 1000); export default { Add () {} }' }, HOST_EXITS.contractUnmet.code, /has no method Echo, Big, Sum, Prims, Ping, Reset, Now, which the contract ICalc asks for/],
     ['an unknown contract', { code: service(''), spec: { contract: 'Contoso.IOther' } }, HOST_EXITS.contractUnknown.code, /no contract IOther, only ICalc/],
-    ['no module', { module: '/nowhere/service.mjs' }, HOST_EXITS.moduleMissing.code, /module \/nowhere\/service\.mjs cannot be loaded/],
+    ['no module', { module: '/nowhere/service.mjs' }, HOST_EXITS.moduleMissing.code, /assembly \/nowhere\/service\.mjs is not there\n/],
     ['a module that throws', { code: 'throw Error(`no licence`)' }, HOST_EXITS.moduleBroken.code, /service\.mjs cannot be loaded: Error: no licence/],
     ['a WSDL that is none', { code: service(''), wsdl: { file: 'x.wsdl', documents: { 'x.wsdl': '<html/>' } } }, HOST_EXITS.contractUnknown.code, /x\.wsdl/],
     ['an address that is not ours', { code: service(''), spec: { listenUrl: 'http://192.0.2.1:8080/', controllerUrl: 'http://192.0.2.1:8080/controller' } }, HOST_EXITS.notListening.code, /EADDRNOTAVAIL/],
