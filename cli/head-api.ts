@@ -95,7 +95,7 @@ function problemIn (text: string): Partial<Problem> | undefined {
 
 function lineOf ({ status, text }: Answer): string {
   const problem = problemIn(text)
-  return problem === undefined ? `HTTP ${status}: ${text.replace(/\s+/g, ' ').slice(0, 300)}` : `${problem.name ?? `HTTP ${status}`}: ${problem.detail ?? problem.title ?? ''}`
+  return problem === undefined ? `HTTP ${status}: ${text.replace(/\s+/g, ' ').slice(0, 300)}` : problem.name === undefined && problem.detail !== undefined ? problem.detail : `${problem.name ?? `HTTP ${status}`}: ${problem.detail ?? problem.title ?? ''}`
 }
 
 function exitCodeOf ({ status, text }: Answer): number {

@@ -63,7 +63,8 @@ export function nameAndValue (text: string, before: Record<string, string> = {})
 
 /** Flags as commander parsed them (camelCase, which are the settings' names), environment and file, as settings; misspelt SOA_ variables get a line on stderr. */
 export function processSettings (io: Io, flags: Readonly<Record<string, unknown>>): AllSettings {
-  for (const name of unknownVariables(io.env, OTHER_VARIABLES)) io.err(`${name} is set and means nothing here; soa settings lists the names`)
+  const variables = [...settingNames().map(environmentName), ...OTHER_VARIABLES]
+  for (const name of unknownVariables(io.env, OTHER_VARIABLES)) io.err(`${name} is set and means nothing here${didYouMean(nearNames(name, variables)) || '; soa settings lists the names'}`)
   const { set = {}, config = io.env.SOA_CONFIG, ...rest } = flags as { set?: Record<string, unknown>, config?: string }
   const known = new Set<string>(settingNames('session'))
   for (const name of Object.keys(set)) if (!known.has(name)) throw new CommandFailed(EXIT.usage, `--set ${name}: no session setting has this name${didYouMean(nearNames(name, known))}; soa settings lists them`)

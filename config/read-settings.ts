@@ -1,4 +1,5 @@
 import { SoaError } from '../core/errors.ts'
+import { didYouMean, nearNames } from '../core/near-names.ts'
 import { SETTINGS, environmentName, flagName, settingNames, settingOf, type AllSettings, type ProcessSettings, type Setting, type SettingName, type Settings } from './settings.ts'
 
 type Values = Readonly<Record<string, unknown>>
@@ -38,7 +39,7 @@ export function readSettings (env: Readonly<Record<string, string | undefined>>,
 export function readSettings (env: Readonly<Record<string, string | undefined>>, flags: Values, scope: 'session', file?: Values): Settings
 export function readSettings (env: Readonly<Record<string, string | undefined>>, flags: Values, scope?: undefined, file?: Values): AllSettings
 export function readSettings (env: Readonly<Record<string, string | undefined>>, flags: Values, scope?: Setting['scope'], file: Values = {}): unknown {
-  for (const name of Object.keys(file)) if (!Object.hasOwn(SETTINGS, name)) throw unknown(name)
+  for (const name of Object.keys(file)) if (!Object.hasOwn(SETTINGS, name)) throw unknown(name, settingNames())
   const given = new Set<string>()
   const read = Object.fromEntries(settingNames(scope).map(name => {
     const variable = environmentName(name)
@@ -76,15 +77,17 @@ export function sessionSettings (defaults: Settings, registration: Values, overr
 }
 
 function sessionSettingName (name: string): SettingName {
-  if (!Object.hasOwn(SETTINGS, name)) throw unknown(name)
+  if (!Object.hasOwn(SETTINGS, name)) throw unknown(name, settingNames('session'))
   if (SETTINGS[name as SettingName].scope !== 'session') throw new SoaError('Broker_InvalidConfiguration', { setting: name, why: 'is a setting of the process, not of a session' })
   return name as SettingName
 }
 
-function unknown (name: string): SoaError {
+/** @param among what would do in its place */
+function unknown (name: string, among: readonly SettingName[]): SoaError {
   const bare = (text: string): string => text.toLowerCase().replace(/ms$/, '')
-  const near = settingNames().find(known => bare(known) === bare(name))
-  return new SoaError('Broker_InvalidConfiguration', { setting: name.slice(0, 100), why: near === undefined ? 'no setting has this name; `soa settings` lists them' : `no setting has this name; did you mean ${near}?` })
+  const same = among.find(known => bare(known) === bare(name))
+  const near = same === undefined ? nearNames(name, among) : [same]
+  return new SoaError('Broker_InvalidConfiguration', { setting: name.slice(0, 100), why: `no setting has this name${didYouMean(near) || '; `soa settings` lists them'}` })
 }
 
 function throttleInOrder<S extends Settings> (settings: S, followStart: boolean): S {

@@ -63,7 +63,10 @@ export async function restServer (needs: RestNeeds): Promise<FastifyInstance> {
     // A query where none is read is no call of this one: what it was to change would go unnoticed.
     if (route.url.startsWith('/api/')) route.schema = { querystring: NO_QUERY, ...route.schema }
   })
-  app.setNotFoundHandler((request, reply) => refuse(reply, nowhere(request.method, request.url, routes)))
+  app.setNotFoundHandler((request, reply) => {
+    const { problem, allow } = nowhere(request.method, request.url, routes)
+    return refuse(allow.length === 0 ? reply : reply.header('allow', allow.join(', ')), problem)
+  })
   for (const schema of SHARED) app.addSchema(schema)
   await app.register(swagger, {
     openapi: {

@@ -89,6 +89,7 @@ t.test('cli: a refusal of the head is one line and an exit code', async t => {
     [400, { title: 'Bad Request', status: 400, detail: 'body: minUnit is not known here', name: 'InvalidArgument' }, 2, 'soa: InvalidArgument: body: minUnit is not known here\n'],
     [404, { title: 'Not Found', status: 404, detail: 'no node n9 is known here', name: 'InvalidArgument' }, 4, 'soa: InvalidArgument: no node n9 is known here\n'],
     [503, { title: 'Service Unavailable', status: 503, detail: 'the store cannot be reached', name: 'StorageServiceNotAvailble' }, 1, 'soa: StorageServiceNotAvailble: the store cannot be reached\n'],
+    [404, { title: 'Not Found', status: 404, detail: 'no node nix is known here' }, 4, 'soa: no node nix is known here\n'],
     [404, { title: 'Not Found', status: 404 }, 4, 'soa: HTTP 404: Not Found\n']
   ]
   for (const [status, problem, code, line] of cases) {
@@ -173,7 +174,7 @@ t.test('cli: a head and a node without a Redis say what they need; an open addre
   t.match(await run(['head', '--redis', '/nowhere', '--http', '0.0.0.0:80']), { code: 5, out: '', err: /refused to listen on 0\.0\.0\.0: nobody is asked who they are.*--insecure/ })
   for (const bad of ['nonsense', '127.0.0.1:99999', '::1:80', ':80']) t.match(await run(['head', '--redis', '/nowhere', '--http', bad]), { code: 2, err: /HOST:PORT is expected/ }, bad)
   t.match(await run(['head', '--max-sessions', 'many']), { code: 2, err: 'Broker_InvalidConfiguration: --max-sessions: a whole number of sessions, 1 to 100000, not "many"' })
-  t.match(await run(['head'], { SOA_HTPP: 'x' }), { err: /SOA_HTPP is set and means nothing here/ })
+  t.match(await run(['head'], { SOA_HTPP: 'x' }), { err: /SOA_HTPP is set and means nothing here; did you mean SOA_HTTP\?/ })
 })
 
 t.test('cli: settings come from a file too', async t => {
@@ -182,7 +183,7 @@ t.test('cli: settings come from a file too', async t => {
   t.match(await run(['head', '--http', '1.2.3.4:1'], { SOA_CONFIG: join(dir, 'good.json') }), { code: 5, err: /1\.2\.3\.4/ }, 'a flag wins')
   t.match(await run(['head', '--config', join(dir, 'bad.json')]), { code: 2, err: /settings file .*bad\.json: / })
   t.match(await run(['head', '--config', join(dir, 'list.json')]), { code: 2, err: /an object .* is expected/ })
-  t.match(await run(['head', '--config', join(dir, 'typo.json')]), { code: 2, err: /htpp: no setting has this name/ })
+  t.match(await run(['head', '--config', join(dir, 'typo.json')]), { code: 2, err: /htpp: no setting has this name; did you mean http\?/ })
   t.match(await run(['head', '--config', join(dir, 'gone.json')]), { code: 2, err: /gone\.json/ })
 })
 

@@ -48,6 +48,8 @@ t.test('settings: a session cannot set what is no session setting', async t => {
   const defaults = readSettings({}, {}, 'session')
   t.equal(refusal(() => sessionSettings(defaults, {}, { redis: 'redis://elsewhere' })), 'redis: is a setting of the process, not of a session')
   t.equal(refusal(() => sessionSettings(defaults, {}, { unitIdleTimeout: 1 })), 'unitIdleTimeout: no setting has this name; did you mean unitIdleTimeoutMs?')
+  t.equal(refusal(() => sessionSettings(defaults, {}, { sesionIdleTimout: 3 })), 'sesionIdleTimout: no setting has this name; did you mean sessionIdleTimeout?')
+  t.equal(refusal(() => sessionSettings(defaults, {}, { maxSession: 3 })).includes('maxSessions'), false, 'a setting of the process would not do there')
   t.match(refusal(() => sessionSettings(defaults, {}, { constructor: 1 })), /no setting has this name/)
   t.equal(refusal(() => sessionSettings(defaults, {}, { maxMessageSize: 100 })), 'maxMessageSize: a whole number of bytes, 512 to 1073741824, not 100')
 })

@@ -268,17 +268,32 @@ t.test('rest: the OpenAPI document is printed from the routes that run', async t
   t.ok('Session' in document.components.schemas && 'Problem' in document.components.schemas)
 })
 
+t.test('rest: a method that a path does not take is 405, with those that it takes', async t => {
+  const app = await server(t, {}, { beside: app => { app.get('/metrics', async () => '') } })
+  const rows: Array<[method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', url: string, allow: string, detail: string]> = [
+    ['PUT', '/api/v1/sessions', 'GET, HEAD, POST', '/api/v1/sessions takes GET and POST, not PUT'],
+    ['PATCH', '/api/v1/sessions/1/?x=1', 'DELETE, GET, HEAD', '/api/v1/sessions/1/?x=1 takes DELETE and GET, not PATCH'],
+    ['GET', '/api/v1/nodes/n1/drain', 'POST', '/api/v1/nodes/n1/drain takes POST, not GET'],
+    ['POST', '/metrics', 'GET, HEAD', '/metrics takes GET, not POST'],
+    ['DELETE', '/17/Http', 'POST', '/17/Http takes POST, not DELETE']
+  ]
+  for (const [method, url, allow, detail] of rows) {
+    const answer = await app.inject({ method, url })
+    t.strictSame([answer.statusCode, answer.headers['content-type'], answer.headers.allow, answer.json()], [405, 'application/problem+json', allow, { title: 'Method Not Allowed', status: 405, detail }], `${method} ${url}`)
+  }
+})
+
 t.test('rest: what is nowhere is a problem too', async t => {
   const app = await server(t)
   t.match((await app.inject('/api/v2/nothing')).json(), { status: 404, title: 'Not Found', detail: /GET \/api\/v2\/nothing/ })
   const bent = await app.inject('/api/v1/sessions/%zz')
   t.match([bent.headers['content-type'], bent.json()], [/application\/problem\+json/, { status: 400 }])
-  const rows: Array<[method: 'GET' | 'POST' | 'PATCH', url: string, hint: string | RegExp]> = [
-    ['PATCH', '/api/v1/sessions/1', '; what is there takes DELETE/GET'],
+  const rows: Array<[method: 'GET' | 'POST', url: string, hint: string]> = [
     ['GET', '/api/v1/session', '; near it is GET/POST /api/v1/sessions'],
     ['GET', '/sessions', '; near it is GET/POST /api/v1/sessions'],
     ['GET', '/api/v2/node?x=1', '; near it is GET /api/v1/nodes'],
-    ['POST', '/api/v1/sessions/17/close', ''],
+    ['POST', '/api/v1/sessions/17/close', '; near it is DELETE/GET /api/v1/sessions/17'],
+    ['GET', '/api/v1/nodes/nix', '; near it are GET /api/v1/nodes, POST /api/v1/nodes/nix/drain, POST /api/v1/nodes/nix/resume'],
     ['POST', '/api/v1/sessions/17/cancle', '; near it is POST /api/v1/sessions/17/cancel'],
     ['GET', '/metric', '; near it is GET /metrics'],
     ['POST', '/17/Htpp', '; near it is POST /17/Http'],
@@ -287,6 +302,6 @@ t.test('rest: what is nowhere is a problem too', async t => {
   ]
   const beside = await server(t, {}, { beside: app => { app.get('/metrics', async () => '') } })
   for (const [method, url, hint] of rows) {
-    t.equal((await beside.inject({ method, url })).json().detail, `nothing is at ${method} ${url}${String(hint)}; /api/v1/openapi.json has what is`)
+    t.equal((await beside.inject({ method, url })).json().detail, `nothing is at ${method} ${url}${hint}; /api/v1/openapi.json has what is`)
   }
 })
