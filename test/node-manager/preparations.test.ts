@@ -195,7 +195,7 @@ t.test('node commands on a node', needsRedis, async t => {
     await grid.demand(id, 'Listen', { target: 1, leaving: [task.id] }) // as its broker does, once nothing is in hand
     await grid.until(id, ({ id, state }) => id === task.id && state === 'Canceled')
     await eventually(async () => (await said()).length > 1)
-    t.match(await grid.store.nodes(), [{ state: 'Draining', tasks: 0 }])
+    t.match(await grid.store.nodes(), [{ state: 'Drained', tasks: 0 }])
     const leaving = await grid.node('n2', 1)
     await grid.until(id, ({ node, state }) => node === 'n2' && state === 'Running')
     leaving.child.kill('SIGTERM')
