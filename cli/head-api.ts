@@ -12,7 +12,7 @@ const CANNOT_NOW: ReadonlySet<number> = new Set([502, 503, 504])
 /** Never connected: no byte of the call was sent. */
 const UNSENT: ReadonlySet<string> = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'])
 
-interface Answer { readonly status: number, readonly text: string }
+interface Answer { readonly status: number, readonly text: string, readonly wasHere: boolean }
 interface Failure { readonly url: string, readonly why: string, readonly isUnsent: boolean, readonly cause: unknown }
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
@@ -33,6 +33,18 @@ export class HeadApi {
 
   /** @param path below /api/v1, each part already encoded. Resolves to the answer's JSON, undefined for 204. */
   async call (method: Method, path: string, body?: unknown): Promise<unknown> {
+    const { answer, failures } = await this.#answer(method, path, body)
+    return read(answer, `${this.url} answered ${method} /api/v1/${path}`, failures)
+  }
+
+  /** DELETE; false: nothing was there to delete. */
+  async remove (path: string): Promise<boolean> {
+    const { answer, failures } = await this.#answer('DELETE', path)
+    read(answer, `${this.url} answered DELETE /api/v1/${path}`, failures)
+    return answer.wasHere
+  }
+
+  async #answer (method: Method, path: string, body?: unknown): Promise<{ answer: Answer, failures: readonly Failure[] }> {
     const failures: Failure[] = []
     for (const [i, url] of this.#urls.entries()) {
       const isLast = i === this.#urls.length - 1
@@ -44,7 +56,7 @@ export class HeadApi {
         failures.push({ url, why: lineOf(answer), isUnsent: true, cause: undefined })
       } else {
         this.#urls = [url, ...this.#urls.filter(other => other !== url)]
-        return read(answer, `${url} answered ${method} /api/v1/${path}`, failures)
+        return { answer, failures }
       }
     }
     throw unreachable(failures)
@@ -60,7 +72,7 @@ export class HeadApi {
         headers: { accept: 'application/json', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
         body: body === undefined ? null : JSON.stringify(body)
       })
-      return { status: answer.statusCode, text: await answer.body.text() }
+      return { status: answer.statusCode, text: await answer.body.text(), wasHere: answer.headers['soa-was-here'] !== 'false' }
     } catch (error) {
       if (this.#signal.aborted) throw new CommandFailed(EXIT.failed, 'interrupted', { cause: error })
       const { code = '', message } = error as NodeJS.ErrnoException

@@ -183,7 +183,7 @@ export async function headMain (options: HeadOptions): Promise<RunningHead> {
       placement,
       sinceSweepMs: () => placementStore.sinceSweepMs(),
       timers,
-      sessions: { raise: id => raising.raise(id), suspend: id => launcher.suspend(id), purge: id => launcher.close(id) },
+      sessions: { raise: id => raising.raise(id), suspend: id => launcher.suspend(id), purge: async id => { await launcher.close(id) } },
       onTimer: { [RETENTION]: id => sweep.forget(id) },
       clock,
       log: room('chores')

@@ -179,15 +179,15 @@ export class SessionLauncher {
     })
   }
 
-  /** Destroys the session: no key is left. Again, or with an id that nobody has: nothing happens. */
-  async close (sessionId: string): Promise<void> {
+  /** Destroys the session: no key is left. Again, or with an id that nobody has: nothing happens, and the answer is false. */
+  async close (sessionId: string): Promise<boolean> {
     const { sessions, allocations, pool, turns } = this.#needs
-    await turns.run(sessionId, async () => {
+    return await turns.run(sessionId, async () => {
       const allocated = await allocations.get(sessionId)
       if (allocated !== undefined) await this.#needs.pools.leave({ ...allocated, sessionId })
       await allocations.remove(sessionId)
       const record = await sessions.get(sessionId)
-      if (record === undefined) return
+      if (record === undefined) return allocated !== undefined
       const worker = record.worker === undefined ? undefined : await pool.find(record.worker)
       const isDestroyed = worker !== undefined && await worker.link.destroy(sessionId).then(() => true, async error => {
         await this.#unlessGone(sessionId, worker, error)
@@ -202,6 +202,7 @@ export class SessionLauncher {
       await this.#needs.pools.leave(record)
       await this.#needs.closed(sessionId)
       this.#needs.log.info({ sessionId }, 'session closed')
+      return true
     })
   }
 

@@ -108,8 +108,8 @@ export function sessionCommands (program: Command, io: Io): void {
   command('close <sessions...>', 'end sessions and destroy what they stored', ['soa session close 1730412', 'soa session close 1730412 1730413 --json'])
     .action(async (sessionIds: string[], options: Target) => {
       await forEach(io, options.json, 'sessionId', sessionIds, async sessionId => {
-        await api(options).call('DELETE', id(sessionId))
-        return { value: { sessionId, closed: true }, lines: () => [`session ${sessionId} is closed`] }
+        const wasHere = await api(options).remove(id(sessionId))
+        return { value: { sessionId, closed: true, wasHere }, lines: () => [wasHere ? `session ${sessionId} is closed` : `session ${sessionId} is not here (closed before, or never was)`] }
       })
     })
 }

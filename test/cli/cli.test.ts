@@ -118,9 +118,18 @@ t.test('cli: of several sessions each has its result; one that is refused keeps 
   t.strictSame(await run(['session', 'cancel', '1', '2'], env), { code: 4, out: 'session 1 is Canceled\n', err: 'soa: 2: InvalidSessionId: no session 2 is known\n' })
   const { code, out } = await run(['session', 'cancel', '2', '3', '--json'], env)
   t.match([code, JSON.parse(out)], [4, { items: [{ sessionId: '2', error: 'InvalidSessionId: no session 2 is known' }, { sessionId: '3', state: 'Canceled' }] }])
-  t.strictSame(JSON.parse((await run(['session', 'close', '3', '--json'], env)).out), { sessionId: '3', closed: true }, 'one alone as ever')
+  t.strictSame(JSON.parse((await run(['session', 'close', '3', '--json'], env)).out), { sessionId: '3', closed: true, wasHere: true }, 'one alone as ever')
   await close()
   t.match(await run(['session', 'close', '1', '2', '3'], env), { code: 1, out: '', err: /^soa: 1: no head at .*\nsoa: not tried: 2 3\n$/ }, 'without a head nothing more is tried')
+})
+
+t.test('cli: session close tells a session that it closed from one that was not here; neither is a failure', async t => {
+  const { url, close } = await fakeHead(({ url }) => ({ status: 204, headers: { 'soa-was-here': String(url.endsWith('/1')) } }))
+  t.teardown(close)
+  const env = { SOA_HEAD: url }
+  t.strictSame(await run(['session', 'close', '12'], env), { code: 0, out: 'session 12 is not here (closed before, or never was)\n', err: '' })
+  t.strictSame(await run(['session', 'close', '1', '12'], env), { code: 0, out: 'session 1 is closed\nsession 12 is not here (closed before, or never was)\n', err: '' })
+  t.strictSame(JSON.parse((await run(['session', 'close', '1', '12', '--json'], env)).out), { items: [{ sessionId: '1', closed: true, wasHere: true }, { sessionId: '12', closed: true, wasHere: false }] })
 })
 
 t.test('cli: session show says in a line what the session waits for', async t => {

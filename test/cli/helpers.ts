@@ -20,12 +20,12 @@ export async function run (argv: string[], env: Record<string, string> = {}): Pr
 export interface Asked { method: string, url: string, body: string }
 
 /** An HTTP server at a door of the head: `answer` gets each request with its body. */
-export async function fakeHead (answer: (request: Asked) => { status: number, json?: unknown, text?: string }): Promise<{ url: string, close: () => Promise<void> }> {
+export async function fakeHead (answer: (request: Asked) => { status: number, json?: unknown, text?: string, headers?: Record<string, string> }): Promise<{ url: string, close: () => Promise<void> }> {
   const server: Server = createServer((request: IncomingMessage, response) => {
     let body = ''
     request.setEncoding('utf8').on('data', (part: string) => { body += part }).on('end', () => {
-      const { status, json, text } = answer({ method: request.method ?? '', url: request.url ?? '', body })
-      response.writeHead(status, { connection: 'close' }).end(json === undefined ? text ?? '' : JSON.stringify(json))
+      const { status, json, text, headers } = answer({ method: request.method ?? '', url: request.url ?? '', body })
+      response.writeHead(status, { connection: 'close', ...headers }).end(json === undefined ? text ?? '' : JSON.stringify(json))
     })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

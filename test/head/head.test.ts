@@ -31,11 +31,15 @@ t.test('head: a session is created, listed, shown, canceled and closed, and agai
   for (let n = 0; n < 2; n++) t.match(await call(head, 'POST', `sessions/${sessionId}/cancel`), { status: 200, body: { state: 'Canceled' } })
   t.match((await call(head, 'GET', `sessions/${sessionId}`)).body, { state: 'Canceled', counters: { total: 0 } }, 'still served: stored responses are read through it')
   t.match((await call(head, 'GET', 'sessions?state=Canceled')).body.items, [{ sessionId }])
-  for (let n = 0; n < 2; n++) t.equal((await call(head, 'DELETE', `sessions/${sessionId}`)).status, 204)
+  for (let n = 0; n < 2; n++) {
+    const { status, headers } = await call(head, 'DELETE', `sessions/${sessionId}`)
+    t.strictSame([status, headers.get('soa-was-here')], [204, String(n === 0)], 'again: nothing happens, and it says so')
+  }
   t.match(await call(head, 'GET', `sessions/${sessionId}`), { status: 404, body: { name: 'InvalidSessionId', code: 0x03000001 } })
   t.match(await call(head, 'POST', `sessions/${sessionId}/cancel`), { status: 404, body: { name: 'InvalidSessionId' } })
   t.match(await call(head, 'POST', 'sessions/77/cancel'), { status: 404 })
-  t.equal((await call(head, 'DELETE', 'sessions/77')).status, 204)
+  const never = await call(head, 'DELETE', 'sessions/77')
+  t.strictSame([never.status, never.headers.get('soa-was-here')], [204, 'false'])
 })
 
 t.test('head: what does not fit is refused before anything starts', needsRedis, async t => {

@@ -17,7 +17,7 @@ function sweepOf (t: { teardown: (end: () => unknown) => unknown }, records: Ses
   const sweep = new SessionSweep({
     sessions: { list: async () => ({ items: records }), get: async id => records.find(({ sessionId }) => sessionId === id) },
     raising: { recover: async () => ({ raised: 0, failed: 0 }) },
-    launcher: { close: async id => { closed.push(id) } },
+    launcher: { close: async id => { closed.push(id); return true } },
     timers: { get: async (_, id) => timers.get(id) },
     setTimer: async (_, id, at) => { timers.set(id, at) },
     endedRetentionMs: 3_600_000,

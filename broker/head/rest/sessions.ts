@@ -13,6 +13,9 @@ export interface SessionRoutesNeeds {
   netTcpUrl: (baseUrl: string) => string | undefined
 }
 
+/** Tells the first close from any later one, and from one of an id that nobody has: all are 204. */
+const WAS_HERE = 'soa-was-here'
+
 type WithId = { Params: { id: string } }
 
 /** A session id in a path: a number from 1 to 2^31-1. Anything else is the id of no session, which is the same answer as for one that is gone. */
@@ -68,9 +71,9 @@ export function sessionRoutes (app: FastifyInstance, { launcher, baseUrl, netTcp
   app.post<WithId>('/sessions/:id/cancel', { schema: { tags: ['sessions'], summary: 'Stop the work; stored responses stay readable. Again: nothing happens', response: answers({ 200: json('the session', ref('Session')) }) } },
     async request => shown(await launcher.cancel(sessionIdOf(request)), baseUrl(request)))
 
-  app.delete<WithId>('/sessions/:id', { schema: { tags: ['sessions'], summary: 'Destroy the session with all its requests and responses. Again: nothing happens', response: answers({ 204: { description: 'gone' } }) } },
+  app.delete<WithId>('/sessions/:id', { schema: { tags: ['sessions'], summary: 'Destroy the session with all its requests and responses. Again: nothing happens', response: answers({ 204: { description: 'gone', headers: { [WAS_HERE]: { type: 'boolean', description: 'false: it was not here, closed before or never there' } } } }) } },
     async (request, reply) => {
-      await launcher.close(sessionIdOf(request))
-      return reply.code(204).send()
+      const wasHere = await launcher.close(sessionIdOf(request))
+      return reply.code(204).header(WAS_HERE, String(wasHere)).send()
     })
 }
