@@ -7,10 +7,11 @@ export interface Done { readonly value: object, readonly lines: () => string[] }
 /**
  * Does something for each of these ids, one after the other. Of one alone it is said as of any command. Of several each has its result: a line on stdout, or its refusal on stderr, and with --json
  * `{items: […]}` with `error` in those that were refused; one refusal does not keep the others from their turn, but makes the exit code: its own, when all refusals have the same, else 1.
+ * `isList`: one alone, or none, is said as of several.
  */
-export async function forEach (io: Io, asJson: boolean | undefined, name: string, ids: readonly string[], act: (id: string) => Promise<Done>): Promise<void> {
+export async function forEach (io: Io, asJson: boolean | undefined, name: string, ids: readonly string[], act: (id: string) => Promise<Done>, { isList = false } = {}): Promise<void> {
   const all = [...new Set(ids)]
-  if (all.length === 1) {
+  if (all.length === 1 && !isList) {
     const { value, lines } = await act(all[0] as string)
     print(io, asJson, value, lines)
     return

@@ -9,6 +9,7 @@ import { WorkerLink } from '../../broker/head/worker-link.ts'
 import { controlServer, type WorkerDesk } from '../../broker/worker/control.ts'
 import { readSettings } from '../../config/read-settings.ts'
 import { silent } from '../../core/log.ts'
+import { MemoryMessageStore } from '../../store/memory-store.ts'
 import { settle } from '../clock.ts'
 import { FLUSH, never, open, reading, request } from '../worker/open-session.ts'
 import { run } from './helpers.ts'
@@ -18,6 +19,7 @@ t.test('cli: dead letters are listed, shown, replayed and removed, through REST,
   const { session, client } = await open(t, {
     durable: true,
     settings: { messageResendLimit: 1 },
+    store: new MemoryMessageStore({ maxDeadLetters: 2000 }),
     answer: sent => Number((sent.messageId ?? '').slice(9)) % 2 === 0 && !isMended ? { outcome: 'badReply', error: new Error('no SOAP: <html>\u001b[2J\n</html>') } : { outcome: 'answered', reading: reading({ ...sent, action: 'urn:EchoResponse' }) },
   })
   for (let n = 1; n <= 4; n++) await client('Risk desk').accept(request(n), -1, never)
@@ -98,5 +100,37 @@ t.test('cli: dead letters are listed, shown, replayed and removed, through REST,
   const [third, fourth] = (await json<DeadLetterPage>('list', '7', '--client', 'third')).items as [DeadLetterView, DeadLetterView]
   t.match(await soa('replay', '7', third.id), { code: 0, out: new RegExp(`state +Replaying\\n[^]*\\n\\nits outcome: soa trace 7 ${third.messageId}\\n$`) })
   await settle(20)
-  await soa('remove', '7', fourth.id, String(Number(fourth.id) + 1))
+  await soa('remove', '7', third.id, fourth.id)
+
+  t.match(await soa('replay', '7'), { code: 2, out: '', err: 'soa: ids are expected, or --all\n' })
+  t.match(await soa('remove', '7', '1', '--all'), { code: 2, out: '', err: 'soa: ids or --all, not both\n' })
+  t.match(await soa('replay', '7', '1', '--client', 'third'), { code: 2, err: 'soa: --client goes with --all\n' })
+  t.match(await soa('replay', '7', '--all', '--client', 'third'), { code: 0, out: 'session 7 has no dead letters of this client\n' })
+  t.strictSame(await json<object>('replay', '7', '--all'), { items: [] })
+  // More than a page of them.
+  const MANY = 1002
+  for (let n = 1; n <= MANY; n++) await client('Many').accept(request(2 * n), -1, never)
+  await client('Many').endRequests(MANY, FLUSH)
+  await client('One').accept(request(2), -1, never)
+  await client('One').endRequests(1, FLUSH)
+  await until(() => session.counters.view().processed === 4 + 1 + 2 + MANY + 1)
+  const { items: [one] } = await json<{ items: DeadLetterView[] }>('list', '7', '--client', 'one')
+  t.match(await json<{ items: object[] }>('replay', '7', '--all', '--client', 'ONE'), { items: [{ id: one?.id, state: 'Replaying' }] }, 'of one alone it is a list too')
+  await settle(20)
+  const dead = (await json<DeadLetterPage>('list', '7', '--limit', '2000')).items.map(({ id }) => id)
+  t.equal(dead.length, MANY + 1)
+  isMended = true
+  const all = await soa('replay', '7', '--all')
+  t.strictSame([all.code, all.err, all.out.match(/^dead letter \d+ runs again/gm)], [0, '', dead.map(id => `dead letter ${id} runs again`)], 'each once, in the order of the list')
+  await until(() => session.counters.view().replaying === 0)
+  t.equal((await json<DeadLetterPage>('list', '7')).total, 0)
+
+  isMended = false
+  for (const n of [2, 4]) await client('Last').accept(request(n), -1, never)
+  await client('Last').endRequests(2, FLUSH)
+  await until(() => session.counters.view().processed === 4 + 1 + 2 + MANY + 1 + 2)
+  t.match(await soa('remove', '7', '--all'), { code: 0, out: /^dead letter \d+ of session 7 is removed\ndead letter \d+ of session 7 is removed\n$/ })
+  t.equal((await json<DeadLetterPage>('list', '7')).total, 0)
 })
+
+async function until (reached: () => boolean): Promise<void> { while (!reached()) await settle(1) }
