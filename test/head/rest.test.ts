@@ -264,6 +264,7 @@ t.test('rest: the OpenAPI document is printed from the routes that run', async t
   t.ok(names.every(name => /^[a-z]+[A-Za-z]*$/.test(name ?? '')) && new Set(names).size === names.length, `each operation has a name of its own: ${names.join()}`)
   const send = operations.find(({ operationId }) => operationId === 'sendRequests')
   t.strictSame(Object.keys(send?.requestBody?.content['application/x-ndjson']?.schema.properties ?? {}), ['action', 'body', 'userData', 'messageId'])
+  t.match(document.paths['/api/v1/sessions/{id}']?.delete, { responses: { 204: { headers: { 'soa-was-here': { schema: { type: 'boolean' } } } } } })
   t.ok('Session' in document.components.schemas && 'Problem' in document.components.schemas)
 })
 
