@@ -52,7 +52,7 @@ t.test('head: what does not fit is refused before anything starts', needsRedis, 
     [{ service: 'CcpEchoSvc', maxUnits: 0 }, { status: 400, body: { setting: 'maxUnits' } }],
     [{ service: 'CcpEchoSvc', minUnits: 3, maxUnits: 2 }, { status: 400, body: { setting: 'minUnits', detail: /3 is more than maxUnits, 2/ } }],
     [{ service: 'CcpEchoSvc', priority: 4001 }, { status: 400, body: { setting: 'priority', detail: /0 to 4000, not 4001/ } }],
-    [{ service: 'CcpEchoSvc', settings: { maxDept: 1 } }, { status: 400, body: { name: 'Broker_InvalidConfiguration', setting: 'maxDept' } }],
+    [{ service: 'CcpEchoSvc', settings: { maxDept: 1 } }, { status: 400, body: { name: 'Broker_InvalidConfiguration', setting: 'maxDept', detail: 'maxDept: no setting has this name; did you mean maxDepth?' } }],
     [{ service: 'CcpEchoSvc', settings: { maxDepth: 7 } }, { status: 400, body: { name: 'Broker_InvalidConfiguration', setting: 'maxDepth', detail: /8 to 1000/ } }],
     [{ service: 'CcpEchoSvc', settings: { workerPoolSize: 7 } }, { status: 400, body: { setting: 'workerPoolSize' } }]
   ]
