@@ -9,7 +9,7 @@ const cwd = dirname(dirname(fileURLToPath(import.meta.url)))
 t.jobs = Number(jobs)
 t.setTimeout(0)
 for (const file of files) {
-  void t.spawn(process.execPath, ['--enable-source-maps', file], {
+  t.spawn(process.execPath, ['--enable-source-maps', file], {
     name: relative(cwd, file), cwd, buffered: t.jobs > 1, timeout: Number(seconds) * 1000, stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, TAP_TIMEOUT: seconds }
   })
 }
