@@ -74,7 +74,9 @@ async function runTests () {
     console.log(`no ${isLong ? 'long ' : ''}test file${words.length === 0 ? '' : ` with ${words.join(' or ')} in its path`}`)
     return
   }
-  const tap = spawn(process.execPath, [join(root, 'scripts/run-files.mjs'), ...(isLong ? ['1', '900'] : ['2', '150']), ...files], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  const tap = spawn(process.execPath, [join(root, 'node_modules/tap/dist/esm/run.mjs'), '--reporter=tap', ...(isLong ? ['--jobs=1', '--timeout=900'] : ['--timeout=150']), ...files], {
+    cwd: root, stdio: ['ignore', 'pipe', 'inherit']
+  })
   const ended = new Promise(resolve => tap.once('close', code => resolve(code)))
   let said = []
   let counts

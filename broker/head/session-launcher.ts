@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.ts'
+import { sleep, type Clock } from '../../core/clock.ts'
 import { SoaError } from '../../core/errors.ts'
 import { newSessionId } from '../../core/ids.ts'
 import type { Shortage } from '../../core/shortage.ts'
@@ -56,6 +56,9 @@ export interface SessionSeen {
 
 /** A create waits for a worker process at most; more at once would only make each of them late. */
 const CREATES = { width: 8, depth: 256 }
+/** A session of a pool that somebody else starts: longest wait for it, and between two looks. */
+const BEGIN_TIMEOUT_MS = 30_000
+const LOOK_MS = 100
 /** Workers asked at once for the views of a list. */
 const VIEWS_AT_ONCE = 8
 
@@ -75,7 +78,7 @@ export class SessionLauncher {
       const record = await this.#takeId(wanted, record => this.#needs.sessions.create(record))
       const member = await this.#enterPool(record, () => this.#needs.sessions.remove(record.sessionId))
       if (member === undefined) return this.#begin(record)
-      return { ...await this.show(member), isReused: true }
+      return await this.#shared(member)
     })
   }
 
@@ -96,14 +99,14 @@ export class SessionLauncher {
     const { sessions, allocations, clock, log } = this.#needs
     const wanted = await allocations.get(sessionId)
     const there = wanted === undefined ? await sessions.get(sessionId) : undefined
-    if (there?.poolSize !== undefined && there.durable === durable) return { ...await this.show(sessionId), isReused: true }
+    if (there?.poolSize !== undefined && there.durable === durable) return await this.#shared(sessionId)
     if (wanted === undefined) throw new SoaError(await sessions.get(sessionId) === undefined ? 'InvalidSessionId' : 'Broker_SessionIdAlreadyExists', { sessionId })
     if (wanted.durable !== durable) throw new SoaError('InvalidArgument', { argument: 'sessionId', why: `session ${sessionId} was allocated as ${wanted.durable ? 'a durable' : 'an interactive'} one` })
     return this.#creates.run(async () => {
       await this.#refuseTooMany()
       const record = { ...wanted, sessionId, createdAt: new Date(clock.now()).toISOString() }
       if (!await sessions.create(record)) {
-        if (wanted.poolSize !== undefined) return { ...await this.show(sessionId), isReused: true } // somebody else who was given it was first
+        if (wanted.poolSize !== undefined) return await this.#shared(sessionId) // somebody else who was given it was first
         throw new SoaError('Broker_SessionIdAlreadyExists', { sessionId })
       }
       const seen = await this.#begin(record)
@@ -134,6 +137,19 @@ export class SessionLauncher {
         if (last !== undefined) throw new SoaError('Broker_BrokerUnavailable', { sessionId }, { cause: error })
         last = worker // it has died since it was located, and nobody has noticed yet
       }
+    }
+  }
+
+  /** One of a pool, once it takes requests: whoever made it may be about to start it, at this head or at another. */
+  async #shared (sessionId: string): Promise<SessionSeen> {
+    const { turns, clock } = this.#needs
+    const until = clock.now() + BEGIN_TIMEOUT_MS
+    for (;;) {
+      await turns.run(sessionId, async () => {})
+      const seen = await this.show(sessionId)
+      if (seen.view !== undefined || seen.record.state !== 'Starting') return { ...seen, isReused: true }
+      if (clock.now() >= until) throw new SoaError('Broker_BrokerUnavailable', { sessionId })
+      await sleep(clock, LOOK_MS)
     }
   }
 
