@@ -2,13 +2,14 @@
 // `npm test` and `npm run test:long`: sets the machine up as far as it may, builds, lints, and runs every test that this machine can run. Only node: builtins.
 //   npm test -- store planner     only the files with one of these words in their path
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { build, needNode, root } from './build.mjs'
 import { buildDotnet } from './dotnet.mjs'
 import { canInstall, haveRedis, haveZeep } from './machine.mjs'
 
+const TAP = join(root, 'node_modules/tap/dist/esm/run.mjs')
 const args = process.argv.slice(2)
 const isLong = args.includes('--long')
 const words = args.filter(arg => !arg.startsWith('--'))
@@ -27,6 +28,7 @@ if (!haveZeep()) skipped.push(`what needs zeep: /usr/bin/python3 does not have i
 build()
 if (!isLong && (words.length === 0 || words.some(word => 'interop/dotnet'.includes(word) || word.includes('dotnet')))) dotnet()
 if (!isLong && words.length === 0) lint()
+tapPlugins()
 await runTests()
 
 for (const line of skipped) console.log(`skipped: ${line}`)
@@ -53,6 +55,16 @@ function dotnet () {
   count(0, 1)
 }
 
+/** tap makes itself anew for the plugins of .taprc, after it has begun: its first run after npm ci would load the TypeScript compiler into every process of a test. */
+function tapPlugins () {
+  const stamp = join(root, 'node_modules/.tap-built')
+  const timeOf = path => existsSync(path) ? statSync(path).mtimeMs : 0
+  if (timeOf(stamp) > Math.max(timeOf(join(root, 'node_modules/.package-lock.json')), timeOf(join(root, '.taprc')))) return
+  const { status } = spawnSync(process.execPath, [TAP, 'build'], { cwd: root, stdio: ['ignore', 2, 2] })
+  if (status === 0) writeFileSync(stamp, '')
+  else count(0, 1)
+}
+
 function count (more, worse) {
   passed += more
   failed += worse
@@ -74,7 +86,7 @@ async function runTests () {
     console.log(`no ${isLong ? 'long ' : ''}test file${words.length === 0 ? '' : ` with ${words.join(' or ')} in its path`}`)
     return
   }
-  const tap = spawn(process.execPath, [join(root, 'node_modules/tap/dist/esm/run.mjs'), '--reporter=tap', ...(isLong ? ['--jobs=1', '--timeout=900'] : ['--timeout=150']), ...files], {
+  const tap = spawn(process.execPath, [TAP, '--reporter=tap', ...(isLong ? ['--jobs=1', '--timeout=900'] : ['--timeout=150']), ...files], {
     cwd: root, stdio: ['ignore', 'pipe', 'inherit']
   })
   const ended = new Promise(resolve => tap.once('close', code => resolve(code)))
