@@ -95,6 +95,6 @@ function whereOf (file: string, error: unknown): string {
     if (told !== undefined && told.includes('SyntaxError')) return told
   }
   if (!(error instanceof Error)) return String(error)
-  // Where nothing but Node's loader was at work (a package that is not there), its frames tell nobody anything.
-  return error.stack?.split('\n    at ').slice(1).some(frame => !/\bnode:/.test(frame)) === true ? error.stack : `${error.name}: ${error.message}`
+  // A package that is not there: the frames are the loader's, and tell nobody anything.
+  return (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND' ? `${error.name}: ${error.message}` : error.stack ?? String(error)
 }
