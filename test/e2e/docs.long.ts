@@ -38,8 +38,8 @@ t.test('pages of docs/: what they say to do works, and does what they say', asyn
 
   await t.test('docs/first-service.md', async t => {
     const out = await follow('docs/first-service.md', cluster.head)
-    const answers = '{ count: 4, mean: 2.5, deviation: 1.118033988749895 }\nno value, no mean\n'
-    t.equal(out.split(answers).length - 1, 2, out)
+    const answers = '{ count: 4, mean: 2.5, deviation: 1.118033988749895 }\n'
+    for (const said of ['no value, no mean\n', 'ValueError: no value, no mean\n']) t.equal(out.split(answers + said).length - 1, 1, out)
     t.match(out, /Stats is registered[^]*StatsInPython is registered/)
     t.same(await left(cluster), [])
   })
